@@ -89,6 +89,7 @@ let layer2: [Target] =
   + module("Ranking", ["DNSWire"])
   + module("Fleet", ["DNSWire", "Ciphers"])
   + module("Probing", ["EventLoop", "CSocket"])
+  + module("Store", ["EventLoop", "CTLS"])
   + module("FairShares", ["DNSWire", "CHotPath", "PublicSuffixes"])
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
   + module("Persistence", ["MessageCache", "EventLoop", "Ciphers", "Files"], tests: ["DNSWire"])

@@ -1,7 +1,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-// CTLS.h -- libevent's OpenSSL bufferevent, for the simulator's HTTPS.
+// CTLS.h -- OpenSSL, and libevent's bufferevent over it.
 #ifndef HTTPDNSD_CTLS_H
 #define HTTPDNSD_CTLS_H
 
@@ -9,5 +9,6 @@
 #include <event2/bufferevent_ssl.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 
 #endif

@@ -1,0 +1,267 @@
+// StoreConnection.swift -- one connection to the store, from resolving its host to its last reply.
+//
+// Replies come in the order of their commands. A command whose caller no longer waits stays in the queue until its reply
+// has come and was dropped, so that no reply is ever taken for another one's.
+
+import EventLoop
+import Glibc
+
+/// Finds the addresses of the store's host; the ports of the results are ignored.
+public typealias StoreResolver = @Sendable (_ host: String) async -> [SocketAddress]
+
+/// A connection. Owned by its client or stream, which closes it. Loop thread only.
+final class StoreConnection {
+  /// What the owner learns, never during a call to the connection.
+  enum Report {
+    /// The store has accepted the user and the database, and a PING was answered.
+    ///
+    /// - Parameters:
+    ///   - latency: from the first command to the last reply.
+    ///   - complaint: what the store objects to about writes.
+    case ready(latency: Duration, complaint: StoreError?)
+    /// There is no connection any more. Callers that waited have not been notified: `abandon` does that.
+    case ended(StoreFault)
+  }
+
+  /// Commands without a reply that a connection may have.
+  static let unansweredLimit = 256
+  /// Octets that may wait for the kernel to take them.
+  private static let unsentLimit = 1 << 20
+
+  private let settings: StoreSettings
+  private let tls: StoreTLSContext?
+  private let loop: EventLoop
+  private let report: (Report) -> Void
+  private var reader: RESPReader
+  private var connector: StoreConnector?
+  private var socket: StoreSocket?
+  private var deadline: LoopTimer?
+  private var waiting: [WaitingCommand] = []
+  /// How many of `waiting` have their reply.
+  private var answered = 0
+  private var isClosed = false
+  private(set) var isReady = false
+
+  /// Begins to connect.
+  ///
+  /// - Parameter replyLimit: octets that one reply may have.
+  init(
+    _ settings: StoreSettings, _ tls: StoreTLSContext?, replyLimit: Int, on loop: EventLoop,
+    resolve: @escaping StoreResolver, report: @escaping (Report) -> Void
+  ) {
+    self.settings = settings
+    self.tls = tls
+    self.loop = loop
+    self.report = report
+    reader = RESPReader(limit: replyLimit)
+    deadline = loop.schedule(after: settings.connectTimeout) { [unowned self] in isLate() }
+    locate(resolve)
+  }
+
+  deinit { close() }
+
+  /// Commands that were sent and have no reply yet.
+  var unanswered: Int { waiting.count - answered }
+
+  /// Sends a command.
+  ///
+  /// - Parameters:
+  ///   - timeout: after which `done` is called without a reply; nil if it waits as long as the connection lives.
+  ///   - done: is called once, never during this call.
+  /// - Returns: false if too many commands are without a reply or unsent; then `done` is not called.
+  func send(_ words: [[UInt8]], timeout: Duration?, _ done: @escaping StoreLink.Completion) -> Bool {
+    guard let socket, unanswered < StoreConnection.unansweredLimit, socket.unsent < StoreConnection.unsentLimit else {
+      return false
+    }
+    let command = WaitingCommand(words.first ?? [], done)
+    if let timeout { command.setTimer(loop, timeout) }
+    waiting.append(command)
+    var octets: [UInt8] = []
+    RESPCommand.compose(words, into: &octets)
+    socket.write(octets)
+    return true
+  }
+
+  /// Notifies every caller that waits; late replies are dropped.
+  func abandon(_ failure: StoreFailure) {
+    // A caller may send or close: what waits now is settled before.
+    let abandoned = waiting[answered...].map { $0.takeDone() }
+    for done in abandoned { done?(.failure(failure)) }
+  }
+
+  /// Closes it. Nothing is reported any more; callers that wait are notified by `abandon` only.
+  func close() {
+    isClosed = true
+    isReady = false
+    deadline?.cancel()
+    deadline = nil
+    connector?.cancel()
+    connector = nil
+    socket?.close()
+    socket = nil
+  }
+
+  private func end(_ fault: StoreFault) {
+    guard !isClosed else { return }
+    close()
+    report(.ended(fault))
+  }
+
+  private func isLate() {
+    let reason =
+      switch (connector, socket) {
+      case (nil, nil): "its name was not resolved in time"
+      case (_, nil): "no connection in time"
+      default: waiting.isEmpty ? "no TLS handshake in time" : "no reply in time"
+      }
+    end(.unreachable(reason))
+  }
+
+  // MARK: - Connecting
+
+  private func locate(_ resolve: @escaping StoreResolver) {
+    switch settings.address {
+    case .unix(let path):
+      connect(to: SocketAddress(unixPath: path).map { [$0] } ?? [], or: "the path is too long for a socket")
+    case .tcp(let host, let port):
+      let literal = SocketAddress(text: host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)")
+      if let literal { return connect(to: [literal], or: "") }
+      // The task runs on this loop's thread, and nowhere else.
+      nonisolated(unsafe) weak let this = self
+      Task(executorPreference: loop) {
+        let found = await resolve(host).compactMap { SocketAddress(octets: $0.octets, port: port) }
+        guard let this, !this.isClosed else { return }
+        this.connect(to: found, or: "'\(host)' has no address")
+      }
+    }
+  }
+
+  private func connect(to addresses: [SocketAddress], or reason: String) {
+    guard !addresses.isEmpty else {
+      deadline?.cancel()
+      deadline = loop.schedule(after: .zero) { [unowned self] in end(.unreachable(reason)) }
+      return
+    }
+    connector = StoreConnector(to: addresses, within: settings.connectTimeout, on: loop) { [unowned self] result in
+      connector = nil
+      switch result {
+      case .failure(let fault): end(fault)
+      case .success(let descriptor): open(descriptor)
+      }
+    }
+  }
+
+  private func open(_ descriptor: Int32) {
+    do throws(StoreFault) {
+      socket = try StoreSocket(descriptor, tls, on: loop) { [unowned self] event in
+        switch event {
+        case .connected: introduce()
+        case .octets(let octets): received(octets)
+        case .ended(.lost(let reason)) where !isReady: end(.unreachable(reason))
+        case .ended(let fault): end(fault)
+        }
+      }
+    } catch {
+      end(error)
+    }
+  }
+
+  // MARK: - The first commands
+
+  /// Sends what a connection begins with, in one piece.
+  private func introduce() {
+    var commands: [[[UInt8]]] = []
+    let password = settings.password.octets
+    if !settings.user.isEmpty {
+      commands.append([Array("AUTH".utf8), Array(settings.user.utf8), password])
+    } else if !password.isEmpty {
+      commands.append([Array("AUTH".utf8), password])
+    }
+    if settings.database > 0 { commands.append([Array("SELECT".utf8), Array(String(settings.database).utf8)]) }
+    commands.append([Array("PING".utf8)])
+    let begin = loop.now
+    var octets: [UInt8] = []
+    for (index, words) in commands.enumerated() {
+      RESPCommand.compose(words, into: &octets)
+      let isLast = index == commands.count - 1
+      waiting.append(
+        WaitingCommand(words[0]) { [unowned self] result in introduced(words[0], result, isLast: isLast, since: begin) }
+      )
+    }
+    socket?.write(octets)
+  }
+
+  private func introduced(
+    _ command: [UInt8], _ result: Result<RESPValue, StoreFailure>, isLast: Bool, since begin: BootInstant
+  ) {
+    guard !isClosed else { return }
+    var complaint: StoreError?
+    switch result {
+    case .success: break
+    // A store that cannot save to its disk answers so to PING as well.
+    case .failure(.error(let text)) where StoreError(text).kind == .writes: complaint = StoreError(text)
+    case .failure(.error(let text)): return end(.refused(command: RESPCommand.name(command), StoreError(text)))
+    case .failure: return
+    }
+    guard isLast else { return }
+    deadline?.cancel()
+    deadline = nil
+    isReady = true
+    report(.ready(latency: loop.now - begin, complaint: complaint))
+  }
+
+  // MARK: - Replies
+
+  private func received(_ octets: UnsafeBufferPointer<UInt8>) {
+    reader.append(octets)
+    do throws(RESPFailure) {
+      while !isClosed, let reply = try reader.next() { take(reply) }
+    } catch {
+      end(.nonsense(error.description))
+    }
+  }
+
+  private func take(_ reply: RESPValue) {
+    guard answered < waiting.count else { return end(.nonsense("a reply without a command")) }
+    let command = waiting[answered]
+    guard RESPCommand.fits(reply, to: command.name) else {
+      return end(.nonsense("not a reply to \(RESPCommand.name(command.name))"))
+    }
+    answered += 1
+    // Commands that have their reply are removed by the half, so that each is moved once on average.
+    if answered * 2 >= waiting.count {
+      waiting.removeFirst(answered)
+      answered = 0
+    }
+    guard let done = command.takeDone() else { return }
+    if case .error(let text) = reply { done(.failure(.error(text))) } else { done(.success(reply)) }
+  }
+}
+
+/// A command whose reply has not come yet.
+private final class WaitingCommand {
+  /// Its first word.
+  let name: [UInt8]
+  /// Nil if nobody waits any more.
+  private var done: StoreLink.Completion?
+  private var timer: LoopTimer?
+
+  init(_ name: [UInt8], _ done: @escaping StoreLink.Completion) {
+    self.name = name
+    self.done = done
+  }
+
+  deinit { timer?.cancel() }
+
+  func setTimer(_ loop: EventLoop, _ timeout: Duration) {
+    timer = loop.schedule(after: timeout) { [weak self] in self?.takeDone()?(.failure(.timeout)) }
+  }
+
+  /// Ends the wait; nil if it has ended before.
+  func takeDone() -> StoreLink.Completion? {
+    timer?.cancel()
+    timer = nil
+    defer { done = nil }
+    return done
+  }
+}

@@ -1,0 +1,134 @@
+// StoreConnector.swift -- opens a socket to the first of the store's addresses that takes a connection (RFC 8305).
+
+import EventLoop
+import Glibc
+
+/// Attempts to connect. Reports once, never while it is created. Loop thread only.
+final class StoreConnector {
+  /// A socket that is connected, which the receiver owns, or why no address took a connection.
+  typealias Report = (Result<Int32, StoreFault>) -> Void
+
+  /// Seconds of silence after which TCP asks whether the peer is there, and between two such questions.
+  private static let (keepAliveIdle, keepAliveInterval) = (30 as Int32, 10 as Int32)
+  /// Milliseconds for which octets may stay unacknowledged; the kernel would retransmit for 15 minutes.
+  private static let userTimeout: Int32 = 30_000
+  /// The longest delay between attempts at two addresses (RFC 8305 section 5).
+  private static let longestDelay = Duration.milliseconds(250)
+  /// Addresses that are tried.
+  private static let addressLimit = 8
+
+  private struct Attempt {
+    var descriptor: Int32
+    var event: LoopEvent
+  }
+
+  private let loop: EventLoop
+  private let delay: Duration
+  private var left: ArraySlice<SocketAddress>
+  private var attempts: [Attempt] = []
+  private var lastError = EADDRNOTAVAIL
+  private var timer: LoopTimer?
+  private var report: Report?
+
+  /// Starts at the first of the addresses, and at each other one when the one before has failed or is slow.
+  ///
+  /// - Parameter time: what the caller waits in all, so that each address gets its turn.
+  init(to addresses: [SocketAddress], within time: Duration, on loop: EventLoop, report: @escaping Report) {
+    self.loop = loop
+    self.report = report
+    left = addresses.prefix(StoreConnector.addressLimit)
+    delay = min(StoreConnector.longestDelay, time / (left.count + 1))
+    timer = loop.schedule(after: .zero) { [unowned self] in startNext() }
+  }
+
+  deinit { cancel() }
+
+  /// Closes all sockets and reports nothing.
+  func cancel() {
+    timer?.cancel()
+    timer = nil
+    report = nil
+    let descriptors = attempts.map(\.descriptor)
+    // Events go before their descriptors are closed.
+    attempts = []
+    for descriptor in descriptors { close(descriptor) }
+  }
+
+  private func startNext() {
+    timer?.cancel()
+    timer = nil
+    while let address = left.popFirst() {
+      guard let descriptor = start(address) else { continue }
+      let event = LoopEvent(on: loop, descriptor: descriptor, .write) { [unowned self] _ in isReady(descriptor) }
+      attempts.append(Attempt(descriptor: descriptor, event: event))
+      if !left.isEmpty { timer = loop.schedule(after: delay) { [unowned self] in startNext() } }
+      return
+    }
+    if attempts.isEmpty { end(.failure(.unreachable(lastError))) }
+  }
+
+  /// Returns a socket that connects; nil if that has failed already.
+  private func start(_ address: SocketAddress) -> Int32? {
+    let kind = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+    let descriptor = socket(address.family, kind, 0)
+    guard descriptor >= 0 else {
+      lastError = errno
+      return nil
+    }
+    if address.family != AF_UNIX { StoreConnector.tune(descriptor) }
+    let status = address.withSockaddr { connect(descriptor, .init(__sockaddr__: $0), $1) }
+    guard status == 0 || errno == EINPROGRESS else {
+      lastError = errno
+      close(descriptor)
+      return nil
+    }
+    return descriptor
+  }
+
+  private static func tune(_ descriptor: Int32) {
+    for (level, option, value) in [
+      (Int32(IPPROTO_TCP), TCP_NODELAY, 1), (SOL_SOCKET, SO_KEEPALIVE, 1),
+      (Int32(IPPROTO_TCP), TCP_KEEPIDLE, keepAliveIdle), (Int32(IPPROTO_TCP), TCP_KEEPINTVL, keepAliveInterval),
+      (Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, userTimeout),
+    ] as [(Int32, Int32, Int32)] {
+      var value = value
+      setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Int32>.size))
+    }
+  }
+
+  private func isReady(_ descriptor: Int32) {
+    guard let index = attempts.firstIndex(where: { $0.descriptor == descriptor }) else { return }
+    // The event goes before its descriptor is closed or gets another one.
+    attempts.remove(at: index)
+    var error: Int32 = 0
+    var length = socklen_t(MemoryLayout<Int32>.size)
+    getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length)
+    if error == 0 {
+      end(.success(descriptor))
+    } else {
+      lastError = error
+      close(descriptor)
+      startNext()
+    }
+  }
+
+  private func end(_ result: Result<Int32, StoreFault>) {
+    let report = report
+    cancel()
+    report?(result)
+  }
+}
+
+extension SocketAddress {
+  /// The address of a Unix socket; nil if the path is too long for one.
+  init?(unixPath path: String) {
+    var form = sockaddr_un()
+    form.sun_family = sa_family_t(AF_UNIX)
+    let octets = Array(path.utf8)
+    // The path ends with a zero octet.
+    guard !octets.isEmpty, octets.count < MemoryLayout.size(ofValue: form.sun_path) else { return nil }
+    withUnsafeMutableBytes(of: &form.sun_path) { $0.copyBytes(from: octets) }
+    guard let address = withUnsafeBytes(of: form, { SocketAddress(copying: $0) }) else { return nil }
+    self = address
+  }
+}

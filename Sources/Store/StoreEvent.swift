@@ -1,0 +1,83 @@
+// StoreEvent.swift -- what a store's owner logs and shows.
+
+import EventLoop
+
+/// One line for the log.
+public struct StoreEvent: Hashable, Sendable {
+  /// How serious it is.
+  public enum Level: Hashable, Sendable {
+    /// The store is used again.
+    case info
+    /// The store is not used for a while.
+    case warning
+    /// Somebody has to change a setting.
+    case error
+  }
+
+  /// How serious it is.
+  public let level: Level
+  /// The line, with the store's address and without secrets.
+  public let text: String
+}
+
+/// The state of a connection to the store.
+public struct StoreReport: Hashable, Sendable {
+  /// In a few words.
+  public var state: String
+  /// Whether commands may be sent.
+  public var isUp: Bool
+  /// Whether the store takes writes, as far as is known.
+  public var mayWrite: Bool
+  /// Since when the store is, or is not, used.
+  public var since: BootInstant
+  /// Why it was not used the last time; nil if it always was.
+  public var lastFailure: String?
+  /// The median of the last 31 replies; nil before the first one.
+  public var latency: Duration?
+  /// Commands that were sent.
+  public var calls: UInt64
+  /// Commands without a reply in time.
+  public var timeouts: UInt64
+  /// Error replies.
+  public var errors: UInt64
+}
+
+/// Passes at most one line of a kind a minute.
+struct StoreNotes {
+  enum Kind: Hashable {
+    case up
+    case down
+    case nonsense
+    case cluster
+    case identity
+    case refused(String)
+    case writes(String)
+  }
+
+  private static let interval = Duration.seconds(60)
+  private let address: StoreAddress
+  private let pass: (StoreEvent) -> Void
+  private var last: [Kind: BootInstant] = [:]
+
+  init(_ address: StoreAddress, _ pass: @escaping (StoreEvent) -> Void) {
+    self.address = address
+    self.pass = pass
+  }
+
+  /// Returns the action that logs a line; nothing if there was one of that kind within the last minute.
+  ///
+  /// The owner calls it when the notes are not being changed: its receiver may ask for something.
+  mutating func line(_ kind: Kind, _ level: StoreEvent.Level, _ text: String, at now: BootInstant) -> () -> Void {
+    if let time = last[kind], now - time < StoreNotes.interval { return {} }
+    last[kind] = now
+    let event = StoreEvent(level: level, text: "store \(address): \(text)")
+    return { [pass] in pass(event) }
+  }
+}
+
+/// Durations in log lines.
+func brief(_ duration: Duration) -> String {
+  let milliseconds = duration.nanoseconds / 1_000_000
+  if milliseconds >= 10_000 { return "\((milliseconds + 500) / 1000) s" }
+  return milliseconds >= 1000 ? "\(milliseconds / 1000).\(milliseconds % 1000 / 100) s" : "\(milliseconds) ms"
+}

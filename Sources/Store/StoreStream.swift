@@ -1,0 +1,149 @@
+// StoreStream.swift -- a connection of its own for one command that blocks, such as XREAD BLOCK 0.
+//
+// While the command waits there is no timer: TCP's keepalive finds a peer that is gone.
+
+import EventLoop
+
+/// Sends a command again and again, and passes on its replies. Loop thread only.
+public final class StoreStream {
+  /// Octets that one reply may have.
+  public static let replyLimit = 1 << 20
+  /// The pause after the store refused the user or the command.
+  private static let refusalTime = Duration.seconds(60)
+
+  /// Called each time the connection is made, before its first command.
+  public var onConnected: (() -> Void)?
+
+  private let dialer: StoreDialer
+  private let loop: EventLoop
+  private var notes: StoreNotes
+  private var connection: StoreConnection?
+  private var timer: LoopTimer?
+  private var backoff = Backoff()
+  private var random = SystemRandomNumberGenerator()
+  private var reading: (words: () -> [[UInt8]], take: (RESPValue) -> Void)?
+  private var connectedAt: BootInstant?
+  private var isClosed = false
+
+  /// Creates a stream that is not connected; `read` begins that. The parameters are those of `StoreClient`.
+  public init(
+    _ settings: StoreSettings, on loop: EventLoop, resolve: @escaping StoreResolver,
+    note: @escaping (StoreEvent) -> Void
+  ) {
+    self.loop = loop
+    dialer = StoreDialer(settings, replyLimit: StoreStream.replyLimit, on: loop, resolve: resolve)
+    notes = StoreNotes(settings.address, note)
+  }
+
+  deinit { close() }
+
+  /// Whether it is connected.
+  public var isConnected: Bool { connectedAt != nil }
+
+  /// Begins to read; the stream connects as often as needed until `close`. To be called once.
+  ///
+  /// - Parameters:
+  ///   - words: gives the command that is sent next: once connected, and after each reply.
+  ///   - take: gets each reply, before the next command is asked for. Errors and empty replies are not passed on; after
+  ///     them the stream pauses.
+  public func read(_ words: @escaping () -> [[UInt8]], _ take: @escaping (RESPValue) -> Void) {
+    loop.assertCurrent()
+    precondition(reading == nil, "a stream reads once")
+    guard !isClosed else { return }
+    reading = (words, take)
+    connect()
+  }
+
+  /// Ends the stream; nothing is called from then on.
+  public func close() {
+    isClosed = true
+    timer?.cancel()
+    drop()
+    reading = nil
+    onConnected = nil
+  }
+
+  private func connect() {
+    timer = nil
+    do throws(StoreFault) {
+      connection = try dialer.connect { [unowned self] report in
+        switch report {
+        case .ready: connected()
+        case .ended(let fault): ended(fault)
+        }
+      }
+    } catch {
+      ended(error)
+    }
+  }
+
+  private func connected() {
+    connectedAt = loop.now
+    onConnected?()
+    ask()
+  }
+
+  private func ask() {
+    timer = nil
+    guard let connection, let words = reading?.words() else { return }
+    // `words` is the owner's: it may have closed the stream.
+    guard !isClosed else { return }
+    let name = words.first ?? []
+    _ = connection.send(words, timeout: nil) { [weak self] result in self?.replied(result, to: RESPCommand.name(name)) }
+  }
+
+  private func replied(_ result: Result<RESPValue, StoreFailure>, to command: String) {
+    guard !isClosed else { return }
+    switch result {
+    case .success(.null): pause(backoff.next(using: &random)) { [unowned self] in ask() }
+    case .success(let reply):
+      backoff.reset()
+      reading?.take(reply)
+      ask()
+    case .failure(.error(let text)): refused(StoreError(text), command)
+    case .failure: break
+    }
+  }
+
+  /// Reacts to an error reply: the same command would fail again at once.
+  private func refused(_ error: StoreError, _ command: String) {
+    switch error.kind {
+    case .identity, .permission:
+      note(.refused(command), .error, "\(command) was refused, next attempt in 60 s: \(error.text)")
+      drop()
+      pause(StoreStream.refusalTime) { [unowned self] in connect() }
+    case .unready, .cluster, .writes, .command:
+      let time = backoff.next(using: &random)
+      note(.down, .warning, "\(command) failed, next attempt in \(brief(time)): \(error.text)")
+      pause(time) { [unowned self] in ask() }
+    }
+  }
+
+  private func ended(_ fault: StoreFault) {
+    if let connectedAt, loop.now - connectedAt >= Backoff.longest { backoff.reset() }
+    drop()
+    guard case .refused(let command, let error) = fault, error.kind != .unready else {
+      let time = backoff.next(using: &random)
+      pause(time) { [unowned self] in connect() }
+      return note(.down, .warning, "\(fault.text); stream not read, next attempt in \(brief(time))")
+    }
+    pause(StoreStream.refusalTime) { [unowned self] in connect() }
+    note(.refused(command), .error, "\(fault.text); next attempt in 60 s")
+  }
+
+  private func pause(_ time: Duration, then action: @escaping () -> Void) {
+    timer?.cancel()
+    timer = loop.schedule(after: time, action)
+  }
+
+  private func drop() {
+    connectedAt = nil
+    let dropped = connection
+    connection = nil
+    dropped?.close()
+  }
+
+  private func note(_ kind: StoreNotes.Kind, _ level: StoreEvent.Level, _ text: String) {
+    notes.line(kind, level, text, at: loop.now)()
+  }
+}

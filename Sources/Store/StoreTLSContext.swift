@@ -1,0 +1,121 @@
+// StoreTLSContext.swift -- OpenSSL's client side: whom to trust, and which name a certificate must have.
+
+import CTLS
+import Glibc
+
+/// What the TLS connections of one client share. Loop thread only.
+final class StoreTLSContext {
+  private let context: OpaquePointer
+  private let settings: StoreTLS
+  private let authority: FileVersion?
+
+  /// Which version of a file was read.
+  private struct FileVersion: Equatable {
+    var device: UInt
+    var inode: UInt
+    var size: Int
+    var seconds: Int
+    var nanoseconds: Int
+
+    init?(_ path: String) {
+      var status = stat()
+      guard stat(path, &status) == 0 else { return nil }
+      device = UInt(status.st_dev)
+      inode = UInt(status.st_ino)
+      size = Int(status.st_size)
+      (seconds, nanoseconds) = (status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
+    }
+  }
+
+  /// The bundle of distributions whose folder of certificates OpenSSL cannot search.
+  private static let bundle = "/etc/ssl/certs/ca-certificates.crt"
+
+  /// Reads the trusted certificates.
+  ///
+  /// - Throws: `StoreFault.tls` if the file is unreadable or has no certificate.
+  init(_ settings: StoreTLS) throws(StoreFault) {
+    self.settings = settings
+    authority = settings.authorityFile.isEmpty ? nil : FileVersion(settings.authorityFile)
+    guard let context = SSL_CTX_new(TLS_client_method()) else { throw .tls("no memory") }
+    self.context = context
+    SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_2_VERSION), nil)
+    let modes = SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
+    SSL_CTX_ctrl(context, SSL_CTRL_MODE, Int(modes), nil)
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
+    SSL_CTX_set_default_verify_paths(context)
+    if settings.authorityFile.isEmpty, !StoreTLSContext.hasHashedFolder {
+      SSL_CTX_load_verify_locations(context, StoreTLSContext.bundle, nil)
+    }
+    let isRead =
+      settings.authorityFile.isEmpty || SSL_CTX_load_verify_locations(context, settings.authorityFile, nil) == 1
+    // Errors in the system's certificates must not surface in a later handshake.
+    ERR_clear_error()
+    guard isRead else { throw .tls("\(settings.authorityFile): no certificate (PEM) in it, or unreadable") }
+  }
+
+  deinit { SSL_CTX_free(context) }
+
+  /// Whether the file of trusted certificates is still the one that was read.
+  var isCurrent: Bool { settings.authorityFile.isEmpty || FileVersion(settings.authorityFile) == authority }
+
+  /// Returns a TLS connection over a socket that is connected, before its handshake; the caller frees it.
+  ///
+  /// - Throws: `StoreFault.tls` if memory is short or the name cannot be expected.
+  func connection(over descriptor: Int32) throws(StoreFault) -> OpaquePointer {
+    guard let ssl = SSL_new(context) else { throw .tls("no memory") }
+    guard expectName(ssl), SSL_set_fd(ssl, descriptor) == 1 else {
+      SSL_free(ssl)
+      throw .tls("'\(settings.name)' is no name for a certificate")
+    }
+    SSL_set_connect_state(ssl)
+    return ssl
+  }
+
+  /// Explains a handshake that has failed.
+  func failure(of ssl: OpaquePointer) -> StoreFault {
+    let verification = SSL_get_verify_result(ssl)
+    if verification == Int(X509_V_ERR_HOSTNAME_MISMATCH) || verification == Int(X509_V_ERR_IP_ADDRESS_MISMATCH) {
+      return .tls("the certificate is not for '\(settings.name)'")
+    }
+    if verification != Int(X509_V_OK) {
+      return .tls("the certificate is not accepted: \(String(cString: X509_verify_cert_error_string(verification)))")
+    }
+    return .tls(StoreTLSContext.reason ?? "the store closed the connection during the handshake")
+  }
+
+  /// OpenSSL's words for what has just failed; nil if the other end closed the connection.
+  static var reason: String? {
+    let code = ERR_get_error()
+    ERR_clear_error()
+    guard code != 0 else { return nil }
+    guard let words = ERR_reason_error_string(code) else { return "TLS error \(code)" }
+    return String(cString: words)
+  }
+
+  private func expectName(_ ssl: OpaquePointer) -> Bool {
+    // An empty name would switch the check off.
+    guard !settings.name.isEmpty else { return false }
+    var octets = [UInt8](repeating: 0, count: 16)
+    guard inet_pton(AF_INET, settings.name, &octets) != 1, inet_pton(AF_INET6, settings.name, &octets) != 1 else {
+      return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), settings.name) == 1
+    }
+    SSL_set_hostflags(ssl, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
+    guard SSL_set1_host(ssl, settings.name) == 1 else { return false }
+    // SSL_set_tlsext_host_name is a macro; it only reads the name.
+    return settings.name.withCString { name in
+      SSL_ctrl(
+        ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, Int(TLSEXT_NAMETYPE_host_name), UnsafeMutableRawPointer(mutating: name)) == 1
+    }
+  }
+
+  /// Whether OpenSSL's folder has names such as `5ed36f99.0`.
+  private static var hasHashedFolder: Bool {
+    guard let folder = opendir(X509_get_default_cert_dir()) else { return false }
+    defer { closedir(folder) }
+    while let entry = readdir(folder) {
+      let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+      if name.utf8.count == 10, name.hasSuffix(".0") { return true }
+    }
+    return false
+  }
+}
