@@ -1,0 +1,139 @@
+// ErrorReplyTests.swift -- what a store client does about each error that a store replies with.
+
+import EventLoop
+import Store
+import TestSupport
+import Testing
+
+@Suite struct `Error replies` {
+  @Test(arguments: ["OOM command not allowed", "MISCONF Redis is configured to save", "READONLY You can't write"])
+  func `after an error of writes they rest a minute, and reads go on`(error: String) throws {
+    try onLoop { loop in
+      let store = ScriptedStore(on: loop)
+      let scene = ClientScene(store.settings, on: loop)
+      try await scene.up(loop)
+      #expect(scene.client.mayWrite)
+      store.script = { $0[0] == "SET" ? .error(error) : ScriptedStore.usual($0) }
+      #expect(await scene.client.tell("SET", "k", "v") == .failure(.error(error)))
+      #expect(await scene.client.tell("SET", "k", "v") == .failure(.error(error)))
+      #expect(scene.client.isUp && !scene.client.mayWrite)
+      #expect(scene.client.report.state == "up, without writes")
+      #expect(await scene.client.ask("GET", "k") == .success(bulk("k")))
+      #expect(scene.events.count == 2, "\(scene.events)")
+      #expect(scene.client.report.errors == 2)
+    }
+  }
+
+  @Test func `a store that answers MISCONF to PING is used for reads`() throws {
+    try onLoop { loop in
+      let store = ScriptedStore(on: loop)
+      store.script = { $0[0] == "PING" ? .error("MISCONF no disk") : ScriptedStore.usual($0) }
+      let scene = ClientScene(store.settings, on: loop)
+      try await scene.up(loop)
+      #expect(!scene.client.mayWrite)
+      #expect(await scene.client.ask("GET", "k") == .success(bulk("k")))
+    }
+  }
+
+  @Test(arguments: ["LOADING Redis is loading", "MASTERDOWN Link with MASTER is down", "MOVED 3999 127.0.0.1:6381"])
+  func `an error that concerns every command opens the breaker`(error: String) throws {
+    try onLoop { loop in
+      let store = ScriptedStore(on: loop)
+      let scene = ClientScene(store.settings, on: loop)
+      try await scene.up(loop)
+      store.script = { _ in .error(error) }
+      #expect(await scene.client.ask("GET", "k") == .failure(.error(error)))
+      #expect(!scene.client.isUp)
+      let line = try #require(scene.events.last)
+      #expect(line.level == .warning)
+      #expect(line.text.contains("Redis Cluster is not supported") == error.hasPrefix("MOVED"))
+      loop.skip(.seconds(2))
+      #expect(await loop.until { store.commands.last == ["PING"] })
+      await loop.turn()
+      #expect(!scene.client.isUp)
+      store.script = ScriptedStore.usual
+      loop.skip(.seconds(40))
+      // Nobody has called since: the next call begins the next attempt.
+      #expect(await scene.client.ask("GET", "k") == .failure(.open))
+      #expect(await loop.until { scene.client.isUp })
+      #expect(store.accepted == 1)
+    }
+  }
+
+  @Test(arguments: [
+    "NOAUTH Authentication required.", "WRONGPASS invalid username-password pair", "NOPERM no permission",
+    "ERR DB index is out of range",
+  ]) func `a user that is refused is one error line, and is tried again after a minute`(error: String) throws {
+    try onLoop { loop in
+      let store = ScriptedStore(on: loop)
+      store.script = { $0[0] == "AUTH" ? .error(error) : ScriptedStore.usual($0) }
+      var settings = store.settings
+      settings.password = StorePassword(Array("wrong".utf8))
+      let scene = ClientScene(settings, on: loop)
+      scene.client.start()
+      #expect(await loop.until { scene.events.count == 1 })
+      #expect(scene.events[0].level == .error)
+      #expect(scene.events[0].text.contains("AUTH was refused: \(error)"))
+      #expect(!scene.events[0].text.contains("wrong"))
+      #expect(await scene.client.ask("GET", "k") == .failure(.open))
+      store.script = ScriptedStore.usual
+      loop.skip(.seconds(59))
+      await loop.turn()
+      #expect(!scene.client.isUp && store.accepted == 1)
+      loop.skip(.seconds(61))
+      #expect(await loop.until { scene.client.isUp })
+    }
+  }
+
+  @Test func `a command that is not permitted rests alone`() throws {
+    try onLoop { loop in
+      let store = ScriptedStore(on: loop)
+      let scene = ClientScene(store.settings, on: loop)
+      try await scene.up(loop)
+      let error = "NOPERM this user has no permissions to run the 'incrby' command"
+      store.script = { $0[0] == "INCRBY" ? .error(error) : ScriptedStore.usual($0) }
+      for _ in 0..<3 { #expect(await scene.client.tell("INCRBY", "n", "1") == .failure(.error(error))) }
+      #expect(store.commands.filter { $0[0] == "INCRBY" }.count == 1)
+      #expect(await scene.client.ask("GET", "k") == .success(bulk("k")))
+      #expect(scene.events.filter { $0.level == .error }.count == 1)
+    }
+  }
+
+  @Test func `a connection that needs authentication again is closed`() throws {
+    try onLoop { loop in
+      let store = ScriptedStore(on: loop)
+      let scene = ClientScene(store.settings, on: loop)
+      try await scene.up(loop)
+      store.script = { $0[0] == "GET" ? .error("NOAUTH Authentication required.") : ScriptedStore.usual($0) }
+      #expect(await scene.client.ask("GET", "k") == .failure(.error("NOAUTH Authentication required.")))
+      #expect(!scene.client.isUp)
+      #expect(scene.events.last?.level == .error)
+      #expect(await loop.until { store.connectionCount == 0 })
+    }
+  }
+
+  @Test func `an error of one command changes nothing`() throws {
+    try onLoop { loop in
+      let store = ScriptedStore(on: loop)
+      let scene = ClientScene(store.settings, on: loop)
+      try await scene.up(loop)
+      store.script = { $0[0] == "SET" ? .error("WRONGTYPE Operation against a key") : ScriptedStore.usual($0) }
+      #expect(await scene.client.tell("SET", "k", "v") == .failure(.error("WRONGTYPE Operation against a key")))
+      #expect(scene.client.isUp && scene.client.mayWrite && scene.events.count == 1)
+    }
+  }
+
+  @Test func `a store without places for clients is tried again after a second`() throws {
+    try onLoop { loop in
+      let store = ScriptedStore(on: loop) { _ in .error("ERR max number of clients reached") }
+      let scene = ClientScene(store.settings, on: loop)
+      #expect(await scene.client.ask("GET", "k") == .failure(.open))
+      #expect(await loop.until { scene.events.count == 1 })
+      #expect(scene.events[0].level == .warning)
+      #expect(await scene.client.ask("GET", "k") == .failure(.open))
+      store.script = ScriptedStore.usual
+      loop.skip(.seconds(2))
+      #expect(await loop.until { scene.client.isUp })
+    }
+  }
+}
