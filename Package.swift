@@ -101,7 +101,7 @@ let daemonLibraries: [Target.Dependency] = [
   "DNSWire", "EventLoop", "Ciphers", "Configuration", "Telemetry", "HTTPDNS", "MessageCache", "Routing", "Listener",
   "HTTPMessage", "HTTPClient", "LocalDNS", "NetworkWatch", "Refresh", "Persistence", "CSocket", "CHotPath",
   "ServiceManager", "Files",
-  "PublicSuffixes", "FairShares", "Ranking", "Probing", logging,
+  "PublicSuffixes", "FairShares", "Ranking", "Probing", "Fleet", "Store", logging,
 ]
 let daemonParts: [Target.Dependency] = ["Frontend", "Upstreams", "Resolver"]
 
@@ -135,7 +135,7 @@ let layer3: [Target] =
     "Resolver",
     [
       "Frontend", "Upstreams", "DNSWire", "EventLoop", "Configuration", "MessageCache", "Routing", "Refresh", "Ranking",
-      "Probing", "HTTPDNS", "LocalDNS", "Persistence", "FairShares", "Files", "Telemetry",
+      "Probing", "Fleet", "Store", "HTTPDNS", "LocalDNS", "Persistence", "FairShares", "Files", "Telemetry",
     ])
 
 // Layer 4: the assembly and the two HTTP faces. Layer 5: the programs.

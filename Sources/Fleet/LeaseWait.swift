@@ -22,9 +22,9 @@ public struct LeaseWait: Sequence, IteratorProtocol, Sendable {
 
   /// The pause before the next look in nanoseconds; nil if there is none.
   public mutating func next() -> Int64? {
-    guard index < LeaseWait.looks.count else { return nil }
-    let due = Int64(LeaseWait.looks[index] * spread * 1e6)
-    guard due <= end else { return nil }
+    guard index < LeaseWait.looks.count, elapsed < end else { return nil }
+    // The last look is at the end of the wait.
+    let due = Swift.min(Int64(LeaseWait.looks[index] * spread * 1e6), end)
     index += 1
     defer { elapsed = due }
     return due - elapsed

@@ -40,6 +40,7 @@ extension LoggedQuery.Source {
     self =
       switch source {
       case .provider(let name, _): .provider(name)
+      case .fleet(let name): .fleet(name)
       case .localDNS: .localDNS
       case .cache: .cache
       case .ourselves: .ourselves

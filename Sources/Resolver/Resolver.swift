@@ -48,6 +48,8 @@ package actor Resolver {
   weak var refresher: Refresher?
   /// Puts the addresses of answers in order.
   var ranker: Ranker?
+  /// Shares answers with other daemons; nil if there is no store.
+  var fleet: FleetLevel?
   /// Statistics of the busiest names.
   package let names: NameLedger
   /// Saves the cache to its file; returns the reason of a failure.

@@ -36,6 +36,8 @@ package struct Route: Sendable {
   var asksForSubnets = false
   /// The maximum number of client subnets per name that its providers receive; 0 for no limit.
   var subnetsPerName = 0
+  /// All that makes its answers differ from those of another configuration; empty if they are not shared with a fleet.
+  package var fleetFingerprint: [UInt8] = []
   /// Whether no name uses it: the number is free, or cached entries may still carry it for a former route.
   package private(set) var isUnused = false
 

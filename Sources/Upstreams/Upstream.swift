@@ -9,6 +9,8 @@ import HTTPDNS
 package enum AnswerSource: Sendable, Equatable {
   /// A provider: its name in the configuration and the server that replied.
   case provider(String, server: String)
+  /// Another daemon's answer of a provider, from the store that the fleet shares.
+  case fleet(provider: String)
   /// A plain resolver: the server that replied.
   case localDNS(server: String)
   /// The cache, with fresh or stale data.

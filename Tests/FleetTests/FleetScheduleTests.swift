@@ -35,9 +35,11 @@ private let millisecond: Int64 = 1_000_000
 
   @Test func `looks again after 10, 30, 70 and 150 ms`() {
     #expect(pauses(150) == [10, 20, 40, 80])
-    #expect(pauses(149) == [10, 20, 40])
     #expect(pauses(0) == [])
-    #expect(pauses(150, median: 20) == [10, 20])
+    // Never after the end of the wait, and once at it.
+    #expect(pauses(149) == [10, 20, 40, 79])
+    #expect(pauses(150, median: 20) == [10, 20, 10])
+    #expect(pauses(150, random: 1) == [12, 24, 48, 66])
     #expect(pauses(2_000, random: 1).reduce(0, +) == 180 && pauses(2_000, random: 0).reduce(0, +) == 120)
   }
 }

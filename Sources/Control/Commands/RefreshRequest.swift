@@ -112,6 +112,7 @@ extension AnswerSource {
   fileprivate var text: String {
     switch self {
     case .provider(let name, let server): server.isEmpty ? name : "\(name) \(server)"
+    case .fleet(let name): "fleet:\(name)"
     case .localDNS: "localdns"
     case .cache: "cache"
     case .ourselves: "httpdnsd"

@@ -40,6 +40,8 @@ package struct LoggedQuery {
   package enum Source: Equatable {
     /// A provider, by its name in the configuration.
     case provider(String)
+    /// Another daemon of the fleet, by the provider that it asked.
+    case fleet(String)
     /// A plain resolver.
     case localDNS
     /// The cache, which had the answer when the resolver looked.
@@ -60,7 +62,10 @@ package struct LoggedQuery {
       LogField("type", .text("\(RecordType(type))")),
       LogField("outcome", .text(outcome.text)),
     ]
-    if case .asked(.provider(let name)) = outcome { fields.append(LogField("provider", .text(name))) }
+    switch outcome {
+    case .asked(.provider(let name)), .asked(.fleet(let name)): fields.append(LogField("provider", .text(name)))
+    default: break
+    }
     fields += [
       LogField("rcode", .text("\(ResponseCode(rawValue: code))")),
       LogField("ms", .number(TimeText.thousandths(took))),
@@ -109,6 +114,7 @@ extension LoggedQuery.Fate {
     case .atOnce(let fate): fate.word
     case .stale: "stale"
     case .asked(.provider): "provider"
+    case .asked(.fleet): "fleet"
     case .asked(.localDNS): "localdns"
     case .asked(.cache): "hit"
     case .asked(.ourselves): "local"

@@ -307,7 +307,7 @@ final class AnswerStore {
   /// The octet for the source of an answer that a configuration's upstreams gave.
   private func number(of source: AnswerSource, _ origin: ResolverConfiguration) -> UInt8 {
     switch source {
-    case .provider(let name, _):
+    case .provider(let name, _), .fleet(let name):
       let place = origin.upstreams.firstIndex { $0.name == name }
       let number = place.map { origin.providerNumbers[$0] } ?? -1
       // The current configuration may no longer have the provider.

@@ -127,6 +127,7 @@ extension AnswerSource {
   var name: String {
     switch self {
     case .provider(let name, _): name
+    case .fleet(let name): "\(name), by the fleet"
     case .localDNS: "localdns"
     case .cache: "the cache"
     case .ourselves: "httpdnsd"

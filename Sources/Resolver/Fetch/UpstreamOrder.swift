@@ -11,11 +11,16 @@ import Telemetry
 import Upstreams
 
 extension Resolver {
-  /// Asks the providers of the route in order, then LocalDNS.
+  /// Asks the fleet, the providers of the route in order, then LocalDNS.
   func askUpstreams(_ fetch: Fetch) async -> FetchResult {
-    let route = fetch.route
-    guard !route.providers.isEmpty else { return await askLocal(fetch, isFallback: false) }
+    guard !fetch.route.providers.isEmpty else { return await askLocal(fetch, isFallback: false) }
     if let result = await askNetworkFirst(fetch) { return result }
+    return fleet == nil ? await askProviders(fetch) : await askFleet(fetch)
+  }
+
+  /// Asks the providers of the route in order, then LocalDNS.
+  func askProviders(_ fetch: Fetch) async -> FetchResult {
+    let route = fetch.route
     let deadline = loop.now + ResolverSettings.answerBy
     let candidates = route.providers.map { fetch.configuration.upstreams[$0] }.filter { $0.serves(fetch.question) }
     // A provider that is down is asked only if there is no other upstream, or as a probe for its recovery.
@@ -64,13 +69,16 @@ extension Resolver {
   ) async -> FetchResult {
     var question = fetch.question
     question.clientSubnet = upstream.subnet(for: fetch.question.clientSubnet)
+    let sentAt = loop.now
     let result = await upstream.ask(
       question, deadline: deadline, isLastResort: isLastResort, isWanted: { !fetch.isDisplaced })
     switch result {
     case .success(let reply):
       let source = AnswerSource.provider(upstream.name, server: reply.server)
-      insertOthers(reply.others, of: fetch, from: source, trustsAD: upstream.trustsAD)
-      return finish(reply.answer, from: upstream, source, to: fetch.asked)
+      insertOthers(reply.others, of: fetch, from: upstream, source, sentAt: sentAt)
+      let result = finish(reply.answer, from: upstream, source, to: fetch.asked)
+      share(reply.answer, result.answer, to: fetch.asked, from: upstream, sentAt: sentAt)
+      return result
     case .failure(let reason): return failure(reason, of: upstream)
     }
   }
@@ -82,16 +90,17 @@ extension Resolver {
 
   /// Stores the answers to other questions in the same reply, such as those of the other address family.
   private func insertOthers(
-    _ others: [(question: HTTPDNSQuestion, answer: HTTPDNSAnswer)], of fetch: Fetch, from source: AnswerSource,
-    trustsAD: Bool
+    _ others: [(question: HTTPDNSQuestion, answer: HTTPDNSAnswer)], of fetch: Fetch, from upstream: any Upstream,
+    _ source: AnswerSource, sentAt: BootInstant
   ) {
     for other in others where !other.answer.isEmptyAmbiguous {
       var question = fetch.question
       question.name = other.question.name
       question.type = other.question.type
       let asked = store.question(question, fetch.configuration, fetch.route, subnet: fetch.asked.subnet)
-      let result = finish(other.answer, from: source, to: asked, trustsAD: trustsAD)
+      let result = finish(other.answer, from: source, to: asked, trustsAD: upstream.trustsAD)
       guard let answer = result.answer else { continue }
+      share(other.answer, answer, to: asked, from: upstream, sentAt: sentAt)
       // Below a search domain LocalDNS counts as well, and NXDOMAIN would answer for every type.
       if fetch.route.isSearched, answer.isNameError { continue }
       var origin = fetch.origin(source)

@@ -49,9 +49,10 @@ extension Resolver {
       return
     }
     let provider = upstreams[place]
-    let results = await provider.refresh([fetch.question], deadline: loop.now + ResolverSettings.answerBy)
+    let sentAt = loop.now
+    let results = await provider.refresh([fetch.question], deadline: sentAt + ResolverSettings.answerBy)
     if case .failure(let reason) = results { note(provider.name, reason) }
-    _ = endRefresh(fetch, results.flatMap { $0[fetch.question] ?? .failure(.unserved) }, provider)
+    _ = endRefresh(fetch, results.flatMap { $0[fetch.question] ?? .failure(.unserved) }, provider, sentAt: sentAt)
   }
 
   /// Refreshes questions from a provider, all in one transfer.
@@ -67,11 +68,13 @@ extension Resolver {
     let (fetches, inFlight) = refreshes(questions)
     let asked = fetches.compactMap { $0 }
     guard !asked.isEmpty else { return inFlight }
-    let results = await provider.refresh(asked.map(\.question), deadline: loop.now + ResolverSettings.answerBy)
+    let sentAt = loop.now
+    let results = await provider.refresh(asked.map(\.question), deadline: sentAt + ResolverSettings.answerBy)
     if case .failure(let reason) = results { note(provider.name, reason) }
     return zip(fetches, inFlight).map { fetch, isInFlight in
       guard let fetch else { return isInFlight }
-      return endRefresh(fetch, results.flatMap { $0[fetch.question] ?? .failure(.unserved) }, provider)
+      return endRefresh(
+        fetch, results.flatMap { $0[fetch.question] ?? .failure(.unserved) }, provider, sentAt: sentAt)
     }
   }
 
@@ -109,12 +112,13 @@ extension Resolver {
   }
 
   private func endRefresh(
-    _ fetch: Fetch, _ reply: Result<UpstreamAnswer, UpstreamFailure>, _ provider: any Upstream
+    _ fetch: Fetch, _ reply: Result<UpstreamAnswer, UpstreamFailure>, _ provider: any Upstream, sentAt: BootInstant
   ) -> Bool {
     switch reply {
     case .success(let reply):
       let source = AnswerSource.provider(provider.name, server: reply.server)
       var result = finish(reply.answer, from: provider, source, to: fetch.asked)
+      share(reply.answer, result.answer, to: fetch.asked, from: provider, sentAt: sentAt)
       // An empty reply may mean "not in the list", which says nothing about a name that was in the list.
       if result.answer?.isAmbiguous == true { result.result = .failure(.unserved) }
       // Below a search domain one provider's NXDOMAIN does not suffice.

@@ -38,6 +38,8 @@ package final class Refresher: @unchecked Sendable {
   let note: (String) -> Void
   private(set) var counters = RefreshCounters()
   private var settings: RefresherSettings
+  /// How often refreshes have been left to another daemon of the fleet, by the hash of the entry.
+  private var awaited: [UInt64: Int] = [:]
   /// The timing before the last change, which identifies the queue's elements from that time.
   private var earlierTiming: RefreshTiming?
   private let cache: MessageCache
@@ -217,6 +219,7 @@ package final class Refresher: @unchecked Sendable {
     let lifetime = Int64(answer.life.lifetime) * 1_000_000_000
     let jitter = jitter(answer.storedAt)
     if !retries.isEmpty { retries[answer.hash] = nil }
+    if !awaited.isEmpty { awaited[answer.hash] = nil }
     if keepList[answer.hash] != nil {
       keepList[answer.hash]?.source = source
       keepList[answer.hash]?.doublings = 0
@@ -245,6 +248,7 @@ package final class Refresher: @unchecked Sendable {
     if queue.isCrowded {
       queue.compact { isCurrent($0) }
       retries = retries.filter { cache.state(hash: $0.key) != nil }
+      awaited = awaited.filter { cache.state(hash: $0.key) != nil }
     }
     queue.insert(hash, due: due)
     arm()
@@ -360,7 +364,19 @@ package final class Refresher: @unchecked Sendable {
       cache.state(hash: detail.hash).map { $0.storedAt == detail.storedAt } ?? true
     }
     guard !wanted.isEmpty else { return }
-    let isPaid = takeFromBudget(wanted.map(\.0), transfer.source)
+    guard case .provider = transfer.source, resolver.assumeIsolated({ $0.sharesRefreshes }) else {
+      return send(wanted, transfer.source, now: now)
+    }
+    inFlight.formUnion(wanted.map(\.1.hash))
+    Task(executorPreference: loop) { [self] in
+      let ours = await withoutOthers(wanted)
+      inFlight.subtract(wanted.map(\.1.hash))
+      if !ours.isEmpty { send(ours, transfer.source, now: loop.now.nanoseconds) }
+    }
+  }
+
+  private func send(_ wanted: [(RoutedQuestion, Gathered)], _ source: EntrySource?, now: Int64) {
+    let isPaid = takeFromBudget(wanted.map(\.0), source)
     for (detail, isPaid) in zip(wanted.map(\.1), isPaid) where !isPaid { failed(detail.hash, now: now) }
     let asked = zip(wanted, isPaid).filter(\.1).map(\.0)
     guard !asked.isEmpty else { return }
@@ -368,9 +384,47 @@ package final class Refresher: @unchecked Sendable {
     let questions = asked.map { RefreshedQuestion(asked: $0, heat: $1.heat.rawValue) }
     inFlight.formUnion(details.map(\.hash))
     Task(executorPreference: loop) { [self] in
-      let results = await ask(questions, transfer.source)
+      let results = await ask(questions, source)
       inFlight.subtract(details.map(\.hash))
       for (detail, isThere) in zip(details, results) { ended(detail, isThere: isThere) }
+    }
+  }
+
+  /// Leaves out what another daemon of the fleet has refreshed, or is about to.
+  private func withoutOthers(_ wanted: [(RoutedQuestion, Gathered)]) async -> [(RoutedQuestion, Gathered)] {
+    var ours: [(RoutedQuestion, Gathered)] = []
+    for (asked, detail) in wanted {
+      let state = cache.state(hash: detail.hash)
+      let next = nextLook(at: detail.hash, state)
+      let turn = await resolver.turn(
+        toRefresh: RefreshedQuestion(asked: asked, heat: detail.heat.rawValue), expiresAt: state?.expiresAt,
+        mayWait: next != nil)
+      if case .theirs = turn, let next {
+        awaited[detail.hash, default: 0] += 1
+        if keepList[detail.hash] != nil {
+          schedule(onKeepList: detail.hash, at: next)
+        } else {
+          retries[detail.hash] = next
+          insert(detail.hash, at: next)
+        }
+        continue
+      }
+      awaited[detail.hash] = nil
+      if case .adopted = turn { ended(detail, isThere: true) } else { ours.append((asked, detail)) }
+    }
+    return ours
+  }
+
+  /// When to look again for the answer of a daemon that refreshes: 1 s later, and once more at 95 % of the lifetime. Nil if
+  /// there is no time left for that.
+  private func nextLook(at hash: UInt64, _ state: EntryState?) -> Int64? {
+    guard let state else { return nil }
+    let now = loop.now.nanoseconds
+    let last = state.expiresAt - (state.expiresAt - state.storedAt) / 20
+    switch awaited[hash, default: 0] {
+    case 0: return min(now + 1_000_000_000, last) > now ? min(now + 1_000_000_000, last) : nil
+    case 1: return last > now ? last : nil
+    default: return nil
     }
   }
 

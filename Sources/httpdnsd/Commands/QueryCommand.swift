@@ -161,6 +161,7 @@ struct QueryCommand: ParsableCommand {
   private func describe(_ source: AnswerSource) -> String {
     switch source {
     case .provider(let name, let server): server.isEmpty ? name : "\(name) (\(server))"
+    case .fleet(let name): "\(name), by another daemon of the fleet"
     case .localDNS(let server): "LocalDNS (\(server))"
     case .cache: "the cache"
     case .ourselves: "httpdnsd itself"
@@ -173,7 +174,7 @@ extension AnswerSource {
   fileprivate var hasReplied: Bool {
     switch self {
     case .provider(_, let server): !server.isEmpty
-    case .localDNS, .cache: true
+    case .fleet, .localDNS, .cache: true
     case .ourselves: false
     }
   }

@@ -1,0 +1,372 @@
+// FleetLevel.swift -- the second level of the cache: answers and leases that the daemons of a site share in a store.
+//
+// It helps or it is absent: nothing here waits longer than `fleet.timeout` for the store, and nothing at all while the store
+// is down. Resolver's loop only.
+
+import DNSWire
+import EventLoop
+import Fleet
+import Frontend
+import HTTPDNS
+import Store
+import Telemetry
+
+/// Shares answers with the other daemons of a site.
+package final class FleetLevel {
+  /// How a daemon takes part.
+  package struct Settings: Sendable {
+    /// The names of keys, and the seals.
+    package var keys: FleetKeys
+    /// How long an answer waits for the store at most, all exchanges together (`fleet.timeout`).
+    package var timeout = Duration.milliseconds(20)
+    /// How long it waits for another daemon that asks already (`fleet.wait`).
+    package var wait = Duration.milliseconds(150)
+    /// Whether `units_per_day` counts for the site (`fleet.units`).
+    package var sharesUnits = true
+
+    /// Creates settings with the defaults of the configuration.
+    package init(keys: FleetKeys) { self.keys = keys }
+  }
+
+  /// What a look at the store has brought.
+  enum Look<Answer> {
+    /// Another daemon's answer, which has passed every check.
+    case found(Answer)
+    /// This daemon asks the provider for all of them.
+    case leads
+    /// The store does not help: this daemon asks the provider for itself.
+    case alone
+  }
+
+  /// What a look at the store before a refresh has brought.
+  enum RefreshLook<Answer> {
+    /// Another daemon's younger answer.
+    case found(Answer)
+    /// This daemon refreshes for all of them.
+    case leads
+    /// Another daemon is refreshing, and there is time to wait for it.
+    case waits
+    /// The store does not help, or the other daemon has not refreshed: this daemon does.
+    case alone
+  }
+
+  let loop: any Loop
+  let link: any StoreLink
+  var settings: Settings
+  var counters = FleetCounters()
+  /// The store's clock.
+  var clock = StoreClock()
+  /// When the store was asked for its time, if it has not answered yet.
+  var timeAskedAt: BootInstant?
+  var flushes = FlushLog()
+  /// The units of each account.
+  var units: [String: SiteUnits] = [:]
+  /// The value by which a loss of the store's data shows; nil if it is not known.
+  var epoch: [UInt8]?
+  /// When this daemon last gave a sign of life, and whether it has looked since.
+  var signedAt: BootInstant?
+  var hasLooked = false
+  var presence: LoopTimer?
+  let member: FleetMember
+  /// What is told of this daemon's own identity in flushes: 16 octets.
+  let identity: [UInt8]
+  let note: @Sendable (FleetNote) -> Void
+  private var writes = WriteQueue()
+  private var writing = 0
+  private var isWriteScheduled = false
+
+  /// The most writes without a reply.
+  private static let mostWriting = 64
+  /// For how much longer than the provider's timeout a lease lasts.
+  private static let leaseMargin = Duration.milliseconds(500)
+  /// The shortest lifetime of an answer that is shared, in seconds.
+  private static let shortestLifetime: UInt32 = 2
+  /// By how much another answer must outlive the present one, in milliseconds: clocks are estimated.
+  private static let youngerBy: Int64 = 1_000
+  /// By how much the time of a transfer may lengthen the life of a value, in milliseconds.
+  private static let longestTransfer: Int64 = 5_000
+
+  /// - Parameters:
+  ///   - identity: 16 random octets of this daemon.
+  ///   - member: this daemon as others see it.
+  ///   - note: takes lines for the log.
+  package init(
+    _ settings: Settings, over link: any StoreLink, on loop: any Loop, identity: [UInt8], member: FleetMember,
+    note: @escaping @Sendable (FleetNote) -> Void
+  ) {
+    self.settings = settings
+    self.link = link
+    self.loop = loop
+    self.identity = identity
+    self.member = member
+    self.note = note
+  }
+
+  var keys: FleetKeys { settings.keys }
+
+  // MARK: Looking
+
+  /// Looks for an answer of another daemon; if there is none, tries to become the one that asks.
+  ///
+  /// - Parameters:
+  ///   - providerTimeout: how long the provider may take to reply.
+  ///   - median: its median round trip; nil if it is not known.
+  ///   - read: turns a value into an answer, or says why it is none.
+  func look<Answer>(
+    for question: FleetQuestion, providerTimeout: Duration, median: Duration?,
+    _ read: (FleetValue) throws(FleetRejection) -> Answer
+  ) async -> Look<Answer> {
+    loop.assertCurrent()
+    isInUse()
+    guard isUsable else {
+      counters.count(.open)
+      return .alone
+    }
+    var left = settings.timeout
+    let key = keys.answer(question)
+    switch await get(key, question, &left, read) {
+    case .success(let answer?): return .found(answer)
+    case .success(nil): break
+    case .failure: return .alone
+    }
+    switch await lease(question, providerTimeout, &left) {
+    case .won:
+      counters.leases.won += 1
+      return .leads
+    case .lost: counters.leases.lost += 1
+    case .none:
+      counters.leases.failed += 1
+      return .alone
+    }
+    let pauses = LeaseWait(
+      longest: settings.wait.nanoseconds, median: median?.nanoseconds, random: .random(in: 0...1))
+    for pause in pauses {
+      await loop.sleep(for: .nanoseconds(pause))
+      guard isUsable else { return .alone }
+      switch await get(key, question, &left, read) {
+      case .success(let answer?): return .found(answer)
+      case .success(nil): break
+      case .failure: return .alone
+      }
+    }
+    counters.leases.expired += 1
+    return .alone
+  }
+
+  /// Looks for an answer that is younger than the present one; if there is none, tries to become the one that refreshes.
+  ///
+  /// - Parameters:
+  ///   - expiresAt: the end of the present answer, in nanoseconds; nil if there is none.
+  ///   - mayWait: whether another daemon may be waited for.
+  func refresh<Answer>(
+    _ question: FleetQuestion, providerTimeout: Duration, expiresAt: Int64?, mayWait: Bool,
+    _ read: (FleetValue) throws(FleetRejection) -> Answer
+  ) async -> RefreshLook<Answer> {
+    loop.assertCurrent()
+    isInUse()
+    guard isUsable, let now = clock.time(at: loop.now.nanoseconds) else {
+      counters.alone += 1
+      return .alone
+    }
+    let end = expiresAt.map { now + ($0 - loop.now.nanoseconds) / 1_000_000 + FleetLevel.youngerBy }
+    var left = settings.timeout
+    let result = await get(keys.answer(question), question, &left) { value throws(FleetRejection) -> Answer? in
+      if let end, value.expires <= end { return nil }
+      return try read(value)
+    }
+    switch result {
+    case .success(let answer??):
+      counters.adopted += 1
+      return .found(answer)
+    case .success: break
+    case .failure:
+      counters.alone += 1
+      return .alone
+    }
+    switch await lease(question, providerTimeout, &left) {
+    case .won:
+      counters.led += 1
+      return .leads
+    case .lost where mayWait: return .waits
+    case .lost, .none:
+      counters.alone += 1
+      return .alone
+    }
+  }
+
+  /// Whether the store can be asked: it is there, and its clock is known and believable.
+  var isUsable: Bool {
+    if clock.isDue(at: loop.now.nanoseconds) { askTime() }
+    guard link.isUp, clock.time(at: loop.now.nanoseconds) != nil else { return false }
+    // A store that lies about the time could make old values live. Without a secret it can invent new ones as well.
+    return !(clock.isOff && keys.hasSecret)
+  }
+
+  /// Gets a value; nil if there is none that can be used.
+  ///
+  /// - Parameter left: the rest of the time that an answer may wait for the store.
+  private func get<Answer>(
+    _ key: [UInt8], _ question: FleetQuestion, _ left: inout Duration,
+    _ read: (FleetValue) throws(FleetRejection) -> Answer
+  ) async -> Result<Answer?, StoreFailure> {
+    switch await exchange([FleetLevel.get, key], &left) {
+    case .success(.bulk(let octets)):
+      do throws(FleetRejection) {
+        let answer = try read(self.value(octets, key, question))
+        counters.count(.hit)
+        return .success(answer)
+      } catch {
+        counters.count(.rejected)
+        counters.rejected[error, default: 0] += 1
+        return .success(nil)
+      }
+    case .success(.null):
+      counters.count(.miss)
+      return .success(nil)
+    case .success:
+      counters.count(.error)
+      return .failure(.closed)
+    case .failure(let failure):
+      counters.count(failure: failure)
+      return .failure(failure)
+    }
+  }
+
+  private func value(
+    _ octets: [UInt8], _ key: [UInt8], _ question: FleetQuestion
+  ) throws(FleetRejection) -> FleetValue {
+    guard let now = clock.time(at: loop.now.nanoseconds) else { throw .lifetime }
+    let value = try FleetValue(octets, for: key, keys, question: question, now: now)
+    guard !flushes.covers(question.name, stored: value.stored) else { throw .flushed }
+    return value
+  }
+
+  private enum Lease { case won, lost, none }
+
+  private func lease(_ question: FleetQuestion, _ providerTimeout: Duration, _ left: inout Duration) async -> Lease {
+    guard link.mayWrite else { return .none }
+    let time = (providerTimeout + FleetLevel.leaseMargin).nanoseconds / 1_000_000
+    let words = [
+      FleetLevel.set, keys.lease(question), identity, FleetLevel.ifAbsent, FleetLevel.milliseconds, Array("\(time)".utf8),
+    ]
+    switch await exchange(words, &left) {
+    case .success(.status): return .won
+    case .success(.null): return .lost
+    case .success: return .none
+    case .failure(let failure):
+      counters.count(failure: failure)
+      return .none
+    }
+  }
+
+  /// The provider has failed: the next daemon may try.
+  func release(_ question: FleetQuestion) {
+    guard link.isUp else { return }
+    link.post([FleetLevel.delete, keys.lease(question)], nil)
+  }
+
+  private func exchange(_ words: [[UInt8]], _ left: inout Duration) async -> Result<RESPValue, StoreFailure> {
+    guard left > .zero else { return .failure(.timeout) }
+    let began = loop.preciseNow
+    let result = await withCheckedContinuation { continuation in
+      link.call(words, timeout: left) { continuation.resume(returning: $0) }
+    }
+    let took = loop.preciseNow - began
+    left -= took
+    if case .success = result { counters.latency.observe(took) }
+    return result
+  }
+
+  // MARK: Reading and writing values
+
+  /// What a value says about a question: the provider's answer with what is left of its TTLs.
+  ///
+  /// - Parameters:
+  ///   - lifetime: how long this daemon would keep an answer with such records, in seconds; nil if it would not.
+  func answer(
+    _ value: FleetValue, to question: HTTPDNSQuestion, lifetime: (HTTPDNSAnswer) -> UInt32?
+  ) throws(FleetRejection) -> HTTPDNSAnswer {
+    guard let now = clock.time(at: loop.now.nanoseconds) else { throw .lifetime }
+    var answer: HTTPDNSAnswer
+    do throws(HTTPDNSFailure) {
+      answer = try HTTPDNSAnswer(value.message, to: question)
+    } catch { throw .records }
+    guard answer.responseCode == .noError || answer.responseCode == .nxDomain else { throw .records }
+    (answer.scopePrefixLength, answer.extendedError) = (value.scope, value.extendedError)
+    answer.isAuthenticated = value.message.header.ad
+    guard let longest = lifetime(answer).map({ Int64($0) * 1_000 }) else { throw .records }
+    guard value.expires - value.stored <= longest + FleetLevel.longestTransfer, value.expires - now <= longest else {
+      throw .lifetime
+    }
+    let (rest, age) = (UInt32(clamping: (value.expires - now) / 1_000), UInt32(clamping: (now - value.stored) / 1_000))
+    func aged(_ records: [ResourceRecord]) -> [ResourceRecord] {
+      records.map { record in
+        var record = record
+        record.ttl = max(rest, record.ttl > age ? record.ttl - age : 0)
+        return record
+      }
+    }
+    (answer.answers, answer.authorities) = (aged(answer.answers), aged(answer.authorities))
+    return answer
+  }
+
+  /// Shares a provider's answer, after the clients have been answered.
+  ///
+  /// - Parameters:
+  ///   - lifetime: how long this daemon keeps it, in seconds.
+  ///   - sentAt: when the provider was asked: a flush after that covers the answer.
+  func keep(
+    _ answer: HTTPDNSAnswer, to question: FleetQuestion, from provider: String, lifetime: UInt32, sentAt: BootInstant
+  ) {
+    guard lifetime >= FleetLevel.shortestLifetime, !answer.isEmptyAmbiguous, isUsable, link.mayWrite,
+      answer.responseCode == .noError || answer.responseCode == .nxDomain,
+      answer.scopePrefixLength ?? 0 <= question.subnet?.length ?? 0,
+      let now = clock.time(at: loop.now.nanoseconds), let stored = clock.time(at: sentAt.nanoseconds)
+    else { return }
+    var header = Header()
+    header.qr = true
+    header.ad = answer.isAuthenticated
+    header.rcode = UInt8(truncatingIfNeeded: answer.responseCode.rawValue)
+    let message = Message(
+      id: 0, header: header, questions: [Message.Entry(Question(name: question.name, type: question.type))],
+      answers: answer.answers, authorities: answer.authorities)
+    let life = Int64(lifetime) * 1_000
+    let value = FleetValue(
+      message: message, scope: answer.scopePrefixLength, extendedError: answer.extendedError, stored: stored,
+      expires: now + life, provider: provider)
+    let key = keys.answer(question)
+    guard let octets = value.octets(for: key, keys) else { return }
+    writes.add(WriteQueue.Write(key: key, value: octets, lifetime: life))
+    guard !isWriteScheduled else { return }
+    isWriteScheduled = true
+    loop.schedule(after: .zero) { [weak self] in
+      self?.isWriteScheduled = false
+      self?.write()
+    }
+  }
+
+  private func write() {
+    while writing < FleetLevel.mostWriting, link.isUp, link.mayWrite, let next = writes.next() {
+      writing += 1
+      counters.writes += 1
+      let words = [
+        FleetLevel.set, next.key, next.value, FleetLevel.milliseconds, Array("\(next.lifetime)".utf8),
+      ]
+      link.post(words) { [weak self] result in
+        guard let self else { return }
+        writing -= 1
+        if case .failure(.error) = result { counters.failedWrites += 1 }
+        write()
+      }
+    }
+  }
+
+  /// Values that had to make room for newer ones.
+  var droppedWrites: UInt64 { writes.dropped }
+
+  static let get = Array("GET".utf8)
+  static let set = Array("SET".utf8)
+  static let delete = Array("DEL".utf8)
+  static let ifAbsent = Array("NX".utf8)
+  static let milliseconds = Array("PX".utf8)
+}

@@ -1,0 +1,166 @@
+// FleetSite.swift -- what the daemons of a site share besides answers: the clock, units, flushes, and who is there.
+
+import DNSWire
+import EventLoop
+import Fleet
+import Store
+
+/// A line for the log.
+package struct FleetNote: Hashable, Sendable {
+  /// Whether somebody has to do something.
+  package var isProblem: Bool
+  /// The line.
+  package var text: String
+}
+
+extension FleetLevel {
+  /// The pause between signs of life while the store is used, and while it is not.
+  private static let (busyPause, idlePause) = (Duration.seconds(30), Duration.seconds(600))
+  /// How many days back the counters of units are deleted by whoever opens a day.
+  private static let oldDays: Int64 = 7
+
+  // MARK: The connection
+
+  /// The store can be used from now on: it may be another one than before, or have lost its data.
+  package func connected() {
+    loop.assertCurrent()
+    clock.forget()
+    timeAskedAt = nil
+    askTime()
+    askEpoch()
+    sign()
+  }
+
+  /// This machine has slept: its clock does not tell how long.
+  package func hasSlept() {
+    loop.assertCurrent()
+    clock.forget()
+    timeAskedAt = nil
+    askTime()
+  }
+
+  /// Ends all timers.
+  package func close() {
+    loop.assertCurrent()
+    presence?.cancel()
+    presence = nil
+  }
+
+  /// Asks the store for its time, once at a time.
+  func askTime() {
+    guard link.isUp, timeAskedAt == nil else { return }
+    let sentAt = loop.preciseNow
+    timeAskedAt = sentAt
+    link.post([Array("TIME".utf8)]) { [weak self] in self?.tookTime($0, sentAt) }
+  }
+
+  private func tookTime(_ result: Result<RESPValue, StoreFailure>, _ sentAt: BootInstant) {
+    guard timeAskedAt == sentAt else { return }
+    timeAskedAt = nil
+    let now = loop.preciseNow
+    // A late answer says little about when the store wrote it.
+    guard now - sentAt < .seconds(1), case .success(.array(let parts)) = result, parts.count == 2,
+      let seconds = FleetLevel.number(parts[0]), let microseconds = FleetLevel.number(parts[1]),
+      (0...253_402_300_799).contains(seconds), (0..<1_000_000).contains(microseconds)
+    else { return }
+    let wasOff = clock.isOff
+    clock.note(
+      milliseconds: seconds * 1_000 + microseconds / 1_000, sentAt: sentAt.nanoseconds, now: now.nanoseconds,
+      wallTime: loop.wallTime)
+    guard clock.isOff, !wasOff, let difference = clock.difference else { return }
+    let direction = difference > 0 ? "ahead of" : "behind"
+    let text = "the store's clock is \(abs(difference)) s \(direction) this machine's"
+    note(
+      FleetNote(
+        isProblem: true, text: keys.hasSecret ? "\(text): it is not used; set the clocks" : "\(text); set the clocks"))
+  }
+
+  private static func number(_ value: RESPValue) -> Int64? {
+    guard case .bulk(let octets) = value else { return nil }
+    return Int64(String(decoding: octets, as: UTF8.self))
+  }
+
+  // MARK: Units
+
+  /// Notes what this daemon has spent on a day, and tells the others.
+  ///
+  /// - Parameters:
+  ///   - account: stands for the provider's account.
+  ///   - own: this daemon's units on the day.
+  ///   - day: days since 1970.
+  package func spent(own: Int, day: Int64, of account: String) {
+    loop.assertCurrent()
+    guard settings.sharesUnits else { return }
+    units[account, default: SiteUnits()].note(own: own, day: day)
+    report(account)
+  }
+
+  /// The site's units on the day beyond this daemon's own; 0 if they are not known.
+  package func othersUnits(own: Int, day: Int64, of account: String) -> Int {
+    guard settings.sharesUnits, let units = units[account], units.day == day else { return 0 }
+    return max(0, units.spent - own)
+  }
+
+  private func report(_ account: String) {
+    guard link.isUp, link.mayWrite, let increment = units[account]?.next() else { return }
+    askEpoch()
+    let key = keys.units(account, day: increment.day)
+    link.post([Array("INCRBY".utf8), key, Array("\(increment.units)".utf8)]) { [weak self] result in
+      guard let self else { return }
+      guard case .success(.integer(let total)) = result else {
+        units[account]?.failed(increment)
+        return
+      }
+      units[account]?.counted(increment, total: Int(clamping: total))
+      if total == Int64(increment.units) { deleteOldDays(of: account, before: increment.day) }
+      report(account)
+    }
+  }
+
+  /// The first one of a day deletes the counters of the days before: they carry no expiry, since a store that is full would
+  /// evict them.
+  private func deleteOldDays(of account: String, before day: Int64) {
+    let old = (1...FleetLevel.oldDays).map { keys.units(account, day: day - $0) }
+    link.post([FleetLevel.delete] + old, nil)
+  }
+
+  /// Finds out whether the store has lost its data, and marks it otherwise.
+  private func askEpoch() {
+    guard link.isUp else { return }
+    link.post([FleetLevel.set, keys.epoch, identity + Array("\(loop.now.nanoseconds)".utf8), FleetLevel.ifAbsent], nil)
+    link.post([FleetLevel.get, keys.epoch]) { [weak self] result in
+      guard let self, case .success(.bulk(let found)) = result else { return }
+      let known = epoch
+      epoch = found
+      guard let known, known != found else { return }
+      counters.losses += 1
+      for account in units.keys {
+        units[account]?.wasLost()
+        report(account)
+      }
+    }
+  }
+
+  // MARK: Who is there
+
+  /// A question is being looked for: the others see that this daemon is there.
+  func isInUse() {
+    hasLooked = true
+    if let signedAt, loop.now - signedAt < FleetLevel.busyPause { return }
+    sign()
+  }
+
+  private func sign() {
+    guard link.isUp, let now = clock.time(at: loop.now.nanoseconds) ?? nil, link.mayWrite else { return armPresence() }
+    (signedAt, hasLooked) = (loop.now, false)
+    link.post([Array("ZADD".utf8), keys.members, Array("\(now)".utf8), Array(member.text.utf8)], nil)
+    let old = now - FleetMember.lifetime
+    link.post([Array("ZREMRANGEBYSCORE".utf8), keys.members, Array("0".utf8), Array("\(old)".utf8)], nil)
+    armPresence()
+  }
+
+  private func armPresence() {
+    presence?.cancel()
+    presence = loop.schedule(after: FleetLevel.idlePause) { [weak self] in self?.sign() }
+  }
+}

@@ -1,0 +1,356 @@
+// FleetLevelTests.swift -- daemons that share a store: who asks the provider, what the others get, and what a bad store does.
+
+import DNSWire
+import EventLoop
+import Fleet
+import HTTPDNS
+import MessageCache
+import Refresh
+import Store
+import TestSupport
+import Testing
+
+@testable import Forwarder
+@testable import ForwarderTestSupport
+@testable import Frontend
+@testable import Resolver
+@testable import Upstreams
+
+/// Daemons of one site on one virtual clock.
+final class FleetScene {
+  let loop: SimulatedLoop
+  let store: ScriptedStore
+  let providers: [ScriptedUpstream]
+  let scenes: [ResolverScene]
+  let notes = Notes()
+
+  static let secret = Array("0123456789abcdef0123456789abcdef".utf8)
+
+  /// - Parameters:
+  ///   - count: how many daemons there are.
+  ///   - script: what each daemon's provider answers.
+  init(
+    _ count: Int, secret: [UInt8]? = FleetScene.secret, local: Bool = false,
+    _ configure: @escaping (inout ResolverSettings) -> Void = { _ in },
+    script: ScriptedUpstream.Script? = nil
+  ) {
+    let loop = SimulatedLoop()
+    self.loop = loop
+    let store = ScriptedStore(on: loop)
+    self.store = store
+    let script: ScriptedUpstream.Script =
+      script ?? { question, _ in .answer(.addresses(question.name, "192.0.2.1", ttl: 60), after: .milliseconds(100)) }
+    providers = (0..<count).map { _ in ScriptedUpstream(on: loop, script) }
+    scenes = providers.map { provider in
+      let local = local ? ScriptedLocalDNS(on: loop) { q, _ in .answer(.addresses(q.name, "192.0.2.53", ttl: 60)) } : nil
+      return ResolverScene(on: loop, [provider], local: local) { settings in
+        settings.routes[0].fleetFingerprint = [UInt8](repeating: 1, count: 32)
+        configure(&settings)
+      }
+    }
+    for (number, scene) in scenes.enumerated() { join(scene, number, secret) }
+    loop.advance(by: .milliseconds(1))
+  }
+
+  private func join(_ scene: ResolverScene, _ number: Int, _ secret: [UInt8]?) {
+    let keys = FleetKeys(namespace: "httpdnsd", site: "", secret: secret)
+    let link = store.link()
+    let notes = notes
+    nonisolated(unsafe) let fleet = FleetLevel(
+      FleetLevel.Settings(keys: keys), over: link, on: loop, identity: [UInt8](repeating: UInt8(number), count: 16),
+      member: FleetMember(id: "\(number)", version: "1", fingerprint: "f", host: "h\(number)")
+    ) { notes.add($0.text) }
+    link.onUp = { fleet.connected() }
+    fleet.connected()
+    scene.resolver.assumeIsolated { $0.use(fleet) }
+  }
+
+  func fleet(_ number: Int) -> FleetLevel {
+    nonisolated(unsafe) var found: FleetLevel?
+    scenes[number].resolver.assumeIsolated { found = $0.fleet }
+    return found!
+  }
+
+  /// Transfers of all daemons together.
+  var transfers: Int { providers.reduce(0) { $0 + $1.count } }
+
+  func ask(_ number: Int, _ name: String = "www.example.com", _ type: RecordType = .a) throws -> Message {
+    try scenes[number].answer(name, type)
+  }
+}
+
+@Suite struct `Daemons that share a store` {
+  private let question = FleetQuestion(
+    name: name("www.example.com"), type: .a, dnssecOK: false, checkingDisabled: false, subnet: nil,
+    fingerprint: [UInt8](repeating: 1, count: 32))
+
+  @Test(arguments: [FleetScene.secret, nil])
+  func `the second one to ask gets the first one's answer, with what is left of its TTL`(secret: [UInt8]?) throws {
+    let fleet = FleetScene(2, secret: secret)
+    #expect(try fleet.ask(0).answers.map(\.ttl) == [60])
+    fleet.loop.advance(by: .seconds(20))
+    let message = try fleet.ask(1)
+    #expect(message.addresses == ["192.0.2.1"])
+    #expect(message.answers.allSatisfy { (39...40).contains($0.ttl) })
+    #expect(fleet.transfers == 1)
+    #expect(fleet.fleet(1).counters.count(of: .hit) == 1)
+    // It expires where the first one does, and lives in the cache until then.
+    fleet.loop.advance(by: .seconds(38))
+    #expect(try fleet.ask(1).addresses == ["192.0.2.1"] && fleet.transfers == 1)
+    fleet.loop.advance(by: .seconds(3))
+    _ = try fleet.ask(1)
+    #expect(fleet.transfers == 2)
+  }
+
+  @Test func `ten that are asked for a cold name at once need at most two transfers`() throws {
+    let fleet = FleetScene(10)
+    let numbers = fleet.scenes.map { $0.ask("www.example.com") }
+    fleet.loop.advance(by: .milliseconds(400))
+    for (scene, number) in zip(fleet.scenes, numbers) {
+      #expect(try scene.reply(number).message.addresses == ["192.0.2.1"])
+      #expect(try scene.reply(number).after < .milliseconds(290))
+    }
+    #expect(fleet.transfers <= 2)
+  }
+
+  @Test func `NXDOMAIN and NODATA are shared, failures and LocalDNS's answers are not`() throws {
+    let fleet = FleetScene(2, local: true, script: { question, _ in
+      switch question.name.text {
+      case "no.example.": .answer(.negative(.nxDomain, zone: name("example")))
+      case "empty.example.": .answer(.negative(.noError, zone: name("example")))
+      default: .failure()
+      }
+    })
+    for (text, code) in [("no.example", ResponseCode.nxDomain), ("empty.example", .noError)] {
+      let before = fleet.transfers
+      for number in 0..<2 { #expect(try fleet.ask(number, text).responseCode == code) }
+      #expect(fleet.transfers == before + 1)
+    }
+    let before = fleet.transfers
+    for number in 0..<2 { #expect(try fleet.ask(number, "down.example").addresses == ["192.0.2.53"]) }
+    #expect(fleet.transfers == before + 2)
+    // The lease of the one that failed was given back.
+    #expect(fleet.fleet(1).counters.leases.lost == 0)
+  }
+
+  @Test func `a lease whose holder has died costs the others their wait, and then one transfer each`() throws {
+    let fleet = FleetScene(2)
+    fleet.store.values[fleet.fleet(0).keys.lease(question)] = ScriptedStore.Value(octets: [1], expiresAt: nil)
+    let asked = fleet.scenes[0].ask("www.example.com")
+    fleet.loop.advance(by: .milliseconds(400))
+    let reply = try fleet.scenes[0].reply(asked)
+    #expect(reply.message.addresses == ["192.0.2.1"])
+    #expect(reply.after > .milliseconds(200) && reply.after < .milliseconds(100 + 180 + 20))
+    #expect(fleet.fleet(0).counters.leases.expired == 1)
+  }
+
+  // MARK: Values that are no answers
+
+  private func forged(_ change: (inout FleetValue) -> Void, _ keys: FleetKeys) -> [UInt8]? {
+    var header = Header()
+    header.qr = true
+    let now = Int64(1_800_000_000_000)
+    var value = FleetValue(
+      message: Message(
+        id: 0, header: header, questions: [Message.Entry(Question(name: question.name, type: .a))],
+        answers: [ResourceRecord(owner: question.name, type: .a, ttl: 60, rdata: [192, 0, 2, 66])]),
+      scope: nil, extendedError: nil, stored: now + 1_000_000, expires: now + 1_050_000, provider: "first")
+    change(&value)
+    return value.octets(for: keys.answer(question), keys)
+  }
+
+  private func expectRefused(
+    _ reason: FleetRejection, _ octets: [UInt8]?, in fleet: FleetScene, _ location: SourceLocation = #_sourceLocation
+  ) throws {
+    let level = fleet.fleet(0)
+    let key = level.keys.answer(question)
+    fleet.store.values[key] = ScriptedStore.Value(octets: try #require(octets), expiresAt: nil)
+    #expect(try fleet.ask(0).addresses == ["192.0.2.1"], sourceLocation: location)
+    #expect(level.counters.rejected == [reason: 1], sourceLocation: location)
+    #expect(level.counters.count(of: .rejected) == 1 && fleet.transfers == 1, sourceLocation: location)
+    // The provider's answer has taken its place.
+    fleet.loop.advance(by: .milliseconds(1))
+    #expect(fleet.store.values[key]?.octets != octets, sourceLocation: location)
+  }
+
+  @Test func `a good value is one that passes every check`() throws {
+    let fleet = FleetScene(1, secret: nil)
+    let level = fleet.fleet(0)
+    fleet.store.values[level.keys.answer(question)] = ScriptedStore.Value(
+      octets: try #require(forged({ _ in }, level.keys)), expiresAt: nil)
+    #expect(try fleet.ask(0).addresses == ["192.0.2.66"])
+    #expect(fleet.transfers == 0)
+  }
+
+  @Test func `what whoever can write to the store puts there is refused for what it is`() throws {
+    let plain = FleetKeys(namespace: "httpdnsd", site: "", secret: nil)
+    try expectRefused(.seal, forged({ _ in }, plain), in: FleetScene(1))
+    try expectRefused(.version, [9, 0, 1], in: FleetScene(1, secret: nil))
+    try expectRefused(.size, [UInt8](repeating: 1, count: 70_000), in: FleetScene(1, secret: nil))
+    try expectRefused(.message, forged({ $0.message.header.tc = true }, plain), in: FleetScene(1, secret: nil))
+    try expectRefused(.question, forged({ $0.message.questions = [] }, plain), in: FleetScene(1, secret: nil))
+    // It would live longer than its records.
+    try expectRefused(.lifetime, forged({ $0.expires += 3_600_000 }, plain), in: FleetScene(1, secret: nil))
+    let late: (inout FleetValue) -> Void = { ($0.stored, $0.expires) = ($0.stored + 3_600_000, $0.expires + 3_600_000) }
+    try expectRefused(.lifetime, forged(late, plain), in: FleetScene(1, secret: nil))
+    try expectRefused(.expired, forged({ $0.expires = $0.stored + 1 }, plain), in: FleetScene(1, secret: nil))
+    // Records of another name.
+    try expectRefused(
+      .records, forged({ $0.message.answers[0].owner = name("bank.example") }, plain), in: FleetScene(1, secret: nil))
+    try expectRefused(.records, forged({ $0.message.header.rcode = 2 }, plain), in: FleetScene(1, secret: nil))
+  }
+
+  @Test func `an answer from before a flush is not used`() throws {
+    let fleet = FleetScene(2)
+    _ = try fleet.ask(0)
+    fleet.loop.advance(by: .milliseconds(1))
+    let level = fleet.fleet(1)
+    level.flushes.note(
+      .names([name("example.com")], andBelow: true), at: try #require(level.clock.time(at: fleet.loop.now.nanoseconds)))
+    _ = try fleet.ask(1)
+    #expect(Array(level.counters.rejected.keys) == [.flushed] && fleet.transfers == 2)
+  }
+
+  // MARK: A store that is slow, gone or wrong
+
+  @Test func `a silent store costs the first misses its timeout, and later ones nothing`() throws {
+    let fleet = FleetScene(1)
+    fleet.store.condition = .silent
+    for number in 0..<10 {
+      let asked = fleet.scenes[0].ask("n\(number).example")
+      fleet.loop.advance(by: .milliseconds(150))
+      let after = try fleet.scenes[0].reply(asked).after
+      #expect(after == .milliseconds(number < 3 ? 120 : 100), "\(number)")
+    }
+    #expect(fleet.transfers == 10)
+    fleet.store.condition = .works
+    fleet.loop.advance(by: .seconds(2))
+    _ = try fleet.ask(0)
+    #expect(fleet.fleet(0).counters.count(of: .miss) == 1)
+  }
+
+  @Test func `a store that is down costs nothing`() throws {
+    let fleet = FleetScene(1)
+    fleet.store.condition = .down
+    let asked = fleet.scenes[0].ask("www.example.com")
+    fleet.loop.advance(by: .milliseconds(100))
+    #expect(try fleet.scenes[0].reply(asked).after == .milliseconds(100))
+    #expect(fleet.fleet(0).counters.count(of: .open) == 1)
+  }
+
+  @Test func `a store that refuses writes is still read`() throws {
+    let fleet = FleetScene(2)
+    _ = try fleet.ask(0)
+    fleet.loop.advance(by: .milliseconds(1))
+    fleet.store.condition = .readOnly
+    #expect(try fleet.ask(1).addresses == ["192.0.2.1"])
+    #expect(fleet.transfers == 1)
+    // Without leases each daemon asks for itself.
+    for number in 0..<2 { #expect(try fleet.ask(number, "other.example").addresses == ["192.0.2.1"]) }
+    #expect(fleet.transfers == 3)
+  }
+
+  @Test func `a store whose clock is far off is not used with a secret, and only warned of without one`() throws {
+    for secret in [FleetScene.secret, nil] {
+      let fleet = FleetScene(2, secret: secret)
+      fleet.store.clockOffset = 400
+      for number in 0..<2 { fleet.fleet(number).hasSlept() }
+      fleet.loop.advance(by: .milliseconds(1))
+      for number in 0..<2 { _ = try fleet.ask(number) }
+      #expect(fleet.transfers == (secret == nil ? 1 : 2))
+      #expect(fleet.notes.all.count == 2)
+      #expect(fleet.notes.all[0].hasPrefix("the store's clock is 400 s ahead of this machine's"))
+      #expect(fleet.notes.all[0].contains("not used") == (secret != nil))
+    }
+  }
+
+  @Test func `after a sleep nothing is used before the store's clock is known again`() throws {
+    let fleet = FleetScene(2)
+    _ = try fleet.ask(0)
+    fleet.store.latency = .milliseconds(500)
+    fleet.fleet(1).hasSlept()
+    _ = try fleet.ask(1)
+    #expect(fleet.transfers == 2 && fleet.fleet(1).counters.count(of: .open) == 1)
+  }
+
+  // MARK: Routes
+
+  @Test func `what belongs to one network, and other configurations' answers, are not shared`() throws {
+    let fleet = FleetScene(2) { $0.routes[0].fleetFingerprint = [] }
+    for number in 0..<2 { _ = try fleet.ask(number) }
+    #expect(fleet.transfers == 2 && fleet.store.keys.allSatisfy { !$0.contains(":c:") })
+  }
+
+  @Test func `a query with DO gets an answer of its own`() throws {
+    let fleet = FleetScene(2)
+    for provider in fleet.providers { provider.knowsDNSSECFlags = true }
+    _ = try fleet.ask(0)
+    let count = fleet.store.keys.count
+    _ = try fleet.scenes[1].answer(ClientQuestion(name: "www.example.com", dnssecOK: true))
+    #expect(fleet.transfers == 2 || count < fleet.store.keys.count)
+  }
+
+  // MARK: Refreshes
+
+  @Test func `one of ten refreshes a hot name, and the others adopt its answer`() throws {
+    let fleet = FleetScene(10)
+    let refreshers = fleet.scenes.map { RefresherScene($0) }
+    var random = SeededGenerator(seed: testSeed)
+    for _ in 0..<3600 {
+      for scene in fleet.scenes where Int.random(in: 0..<3, using: &random) == 0 {
+        _ = scene.ask("www.example.com")
+        fleet.loop.advance(by: .milliseconds(30))
+      }
+      fleet.loop.advance(by: .milliseconds(700))
+    }
+    let seconds = Double((fleet.loop.now - BootInstant(nanoseconds: 1_000_000_000_000)).nanoseconds) / 1e9
+    // A refreshed name is fetched every 75 % of its TTL.
+    #expect(Double(fleet.transfers) <= 1.1 * seconds / 45, "\(fleet.transfers) in \(seconds) s, seed \(testSeed)")
+    #expect((0..<10).reduce(0) { $0 + fleet.fleet($1).counters.adopted } > 500)
+    withExtendedLifetime(refreshers) {}
+  }
+
+  // MARK: Units
+
+  @Test func `units of all daemons count, once, also after the store has lost its data`() throws {
+    let fleet = FleetScene(3)
+    let levels = (0..<3).map { fleet.fleet($0) }
+    for (number, level) in levels.enumerated() { level.spent(own: 10 * (number + 1), day: 5, of: "acc") }
+    fleet.loop.advance(by: .milliseconds(1))
+    levels[0].spent(own: 11, day: 5, of: "acc")
+    fleet.loop.advance(by: .milliseconds(1))
+    #expect(levels[0].othersUnits(own: 11, day: 5, of: "acc") == 50)
+    #expect(levels[0].othersUnits(own: 11, day: 6, of: "acc") == 0)
+    fleet.store.flushAll()
+    for (number, level) in levels.enumerated() { level.spent(own: 10 * (number + 1) + 5, day: 5, of: "acc") }
+    fleet.loop.advance(by: .milliseconds(5))
+    let key = Array("httpdnsd:1:u:acc:5".utf8)
+    let total = try #require(fleet.store.values[key].flatMap { Int(String(decoding: $0.octets, as: UTF8.self)) })
+    #expect((75...150).contains(total))
+    #expect(levels.allSatisfy { $0.counters.losses == 1 })
+  }
+
+  @Test func `whoever opens a day deletes the days before`() throws {
+    let fleet = FleetScene(1)
+    fleet.fleet(0).spent(own: 10, day: 5, of: "acc")
+    fleet.loop.advance(by: .milliseconds(5))
+    fleet.fleet(0).spent(own: 1, day: 6, of: "acc")
+    fleet.loop.advance(by: .milliseconds(5))
+    #expect(fleet.store.keys.filter { $0.contains(":u:") } == ["httpdnsd:1:u:acc:6"])
+  }
+
+  // MARK: Presence
+
+  @Test func `a daemon in use gives a sign of life every 30 s, an idle one every 10 minutes`() throws {
+    let fleet = FleetScene(1)
+    fleet.loop.advance(by: .seconds(3600))
+    let idle = fleet.store.commands["ZADD", default: 0]
+    #expect((6...8).contains(idle))
+    for number in 0..<60 {
+      _ = try fleet.ask(0, "n\(number).example")
+      fleet.loop.advance(by: .seconds(10))
+    }
+    #expect((18...22).contains(fleet.store.commands["ZADD", default: 0] - idle))
+    #expect(fleet.store.members.count == 1)
+  }
+}
