@@ -70,6 +70,8 @@ public enum UnreadableReason: Hashable, Sendable {
   case tooLarge
   /// A `Content-Type` that the dialect does not accept, such as HTML from a captive portal.
   case mediaType
+  /// A page of HTML, such as that of a captive portal, where the dialect accepts any `Content-Type`.
+  case page
   /// Not JSON: broken syntax, invalid UTF-8, a NUL character, a number out of range, or a duplicate member.
   case syntax
   /// JSON nested more deeply than any answer.
@@ -103,6 +105,7 @@ extension UnreadableReason {
     switch self {
     case .tooLarge: "larger than allowed"
     case .mediaType: "another media type; is it the page of a portal?"
+    case .page: "an HTML page; is it that of a portal?"
     case .syntax: "not JSON, or cut off"
     case .nesting: "JSON nested too deeply"
     case .shape(let member): "JSON in which \(member) is missing or is not what it has to be"

@@ -118,7 +118,7 @@ extension UnreadableReason {
   var blame: Blame {
     switch self {
     case .tooLarge, .number, .name, .rdata, .chain, .contradiction, .referral: .answer
-    case .mediaType, .syntax, .nesting, .shape, .message, .cipher, .noServers: .server
+    case .mediaType, .page, .syntax, .nesting, .shape, .message, .cipher, .noServers: .server
     }
   }
 }

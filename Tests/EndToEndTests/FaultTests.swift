@@ -105,6 +105,23 @@ private let patience = Duration.milliseconds(4_900)
     }
   }
 
+  @Test(arguments: ["tencent, aes over HTTP", "emas, v1 over HTTP"])
+  func `a portal's page in an account's place puts the provider down`(_ title: String) throws {
+    try withLab { lab in
+      let simulator = try lab.simulator("--fault", "kind=html")
+      let kind = AccountKind.named(title)
+      var settings = Settings(kind.provider(simulator))
+      settings.control = "socket = \"\(lab.folder.path)/control.sock\""
+      let daemon = try lab.daemon(settings.text)
+      for name in ["a.example", "b.example", "c.example"] {
+        #expect(try ask(daemon.address, name).code == .servFail)
+      }
+      let (_, output, _) = try lab.run("providers", "--socket", "\(lab.folder.path)/control.sock")
+      #expect(output.contains("\(kind.name): down: all of its servers have failed; "), "\(output)")
+      #expect(output.contains(/last failure \d s ago: .*page/) && output.contains("of a portal?"), "\(output)")
+    }
+  }
+
   @Test func `a provider that fails is followed by the next one`() throws {
     try withLab { lab in
       let first = try lab.simulator()

@@ -170,9 +170,19 @@ import Testing
 
   @Test(arguments: [
     "<!DOCTYPE html><html><head><title>Log in</title></head></html>", "<html>\n<body>\nLog in\n</body>\n</html>\n",
-    "Bad Request", "{\"Status\":0}", "\u{feff}192.0.2.1", "<p>",
+    "<p>", "\r\n <html>",
   ])
-  func `a page for people is refused from every cipher`(text: String) {
+  func `a page is recognised with every cipher and any media type`(text: String) {
+    for dialect in [Tencent.https, Tencent.des, Tencent.aes] {
+      for type in [nil, "text/html", "text/plain"] {
+        let page = HTTPResponse(status: 200, contentType: type, body: Array(text.utf8))
+        #expect(whole(page, dialect) == .unreadable(.page))
+      }
+    }
+  }
+
+  @Test(arguments: ["Bad Request", "{\"Status\":0}", "\u{feff}192.0.2.1"])
+  func `a text for people is refused from every cipher`(text: String) {
     let refusal = whole(Tencent.body(text))
     #expect(refusal == .unreadable(.rdata) || refusal == .unreadable(.syntax))
     #expect(whole(Tencent.body(text), Tencent.des) == .unreadable(.syntax))

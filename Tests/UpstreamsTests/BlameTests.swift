@@ -40,7 +40,7 @@ import Testing
       #expect(HTTPDNSFailure.unreadable(reason).blame == .answer, "\(reason)")
     }
     for reason in [
-      UnreadableReason.mediaType, .syntax, .nesting, .shape("Status"), .message, .cipher, .noServers(.nxDomain),
+      UnreadableReason.mediaType, .page, .syntax, .nesting, .shape("Status"), .message, .cipher, .noServers(.nxDomain),
     ] {
       #expect(HTTPDNSFailure.unreadable(reason).blame == .server, "\(reason)")
     }

@@ -101,9 +101,11 @@ public struct TencentDialect: BatchDialect {
     to batch: QuestionBatch, from response: HTTPResponse
   ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
     try response.requireStatus(in: 200...200)
-    // No document specifies a Content-Type. An HTML page fails later, because its text is not such a reply.
     guard response.body.count <= TencentDialect.bodyLimit else { throw .unreadable(.tooLarge) }
-    return TencentReply(try plaintext(of: response.body), to: batch).answers
+    let text = TencentReply.trimmed(response.body[...])
+    // No document specifies a Content-Type, so that text/html may be right. No reply begins like a page.
+    guard text.first != UInt8(ascii: "<") else { throw .unreadable(.page) }
+    return TencentReply(try plaintext(of: text), to: batch).answers
   }
 
   private static func key(_ secret: Secret, length: Int, filler: UInt8) -> [UInt8] {
@@ -118,8 +120,8 @@ public struct TencentDialect: BatchDialect {
     return Hexadecimal.encode(vector + cipher.encrypt(Array(names.utf8), vector: vector))
   }
 
-  private func plaintext(of body: [UInt8]) throws(HTTPDNSFailure) -> ArraySlice<UInt8> {
-    let text = TencentReply.trimmed(body[...])
+  /// - Parameter text: the body without leading and trailing white space.
+  private func plaintext(of text: ArraySlice<UInt8>) throws(HTTPDNSFailure) -> ArraySlice<UInt8> {
     guard let cipher, !text.isEmpty else { return text }
     // The Android SDK ignores text after the digits, so the service may send some.
     guard let end = text.lastIndex(where: isHexadecimalDigit), let octets = Hexadecimal.decode(text[...end]) else {
