@@ -150,6 +150,13 @@ func `a mistake names its position, the problem and the allowed values`(text: St
     "\na = 1\na = 2\n",
     "test.toml:3:5: invalid key-value pair: cannot redefine existing integer 'a'"
   ),
+  ("a = AesKey\n", "test.toml:1:5: invalid value: could not determine value type; a text needs quotes"),
+  ("a = 1a2b\n", "test.toml:1:6: invalid decimal integer: expected digit, saw 'a'; a text needs quotes"),
+  ("a = fr\n", "test.toml:1:6: invalid boolean: expected 'false', saw 'fr'; a text needs quotes"),
+  (
+    "a = 192.0.2.1\n",
+    "test.toml:1:10: invalid floating-point: expected decimal digit or exponent, saw '.'; a text needs quotes"
+  ),
   ("[listen\n", "test.toml:1:8: invalid table header: expected ']', saw '\\n'"),
 ])
 func `a text that is not TOML is refused with line and column`(text: String, line: String) {

@@ -20,7 +20,7 @@ private let lines: [(text: String, line: String)] = [
   (tencent, "token: missing; expected token_file, token_credential or token_env for cipher \"https\""),
   (
     tencent + "token_env = \"TOKEN\"\nkey_env = \"AES\"",
-    "key_env: not used by cipher \"https\", which takes token; remove the key or set cipher = \"aes\""
+    "key_env: not used by cipher \"https\", which takes token; remove key_env or set cipher = \"aes\""
   ),
   (
     tencent + "token_env = \"TOKEN\"\nscheme = \"http\"",
@@ -45,7 +45,7 @@ private let lines: [(text: String, line: String)] = [
   ),
   (
     tencentAES + "key_env = \"AES\"\ntoken_env = \"TOKEN\"",
-    "token_env: not used by cipher \"aes\", which takes id and key; remove the key"
+    "token_env: not used by cipher \"aes\", which takes id and key; remove token_env"
   ),
   (
     tencent + "token = \"a&b\"",
@@ -59,11 +59,12 @@ private let lines: [(text: String, line: String)] = [
   ("kind = \"emas\"", "account_id: missing; expected the id of the EMAS account"),
   (
     emas + "aes_secret_key_env = \"AES\"",
-    "aes_secret_key_env: not supported by api \"v1\", which does not encrypt; remove the key or set api = \"v2\""
+    "aes_secret_key_env: not supported by api \"v1\", which does not encrypt; remove aes_secret_key_env or set "
+      + "api = \"v2\""
   ),
   (
     emas + "aes_mode = \"gcm\"",
-    "aes_mode: not supported by api \"v1\", which does not encrypt; remove the key or set api = \"v2\""
+    "aes_mode: not supported by api \"v1\", which does not encrypt; remove aes_mode or set api = \"v2\""
   ),
   (
     emas + "api = \"v2\"\naes_mode = \"cbc\"",
@@ -89,6 +90,14 @@ private let lines: [(text: String, line: String)] = [
       + "client"
   ),
   (tableURL + "scheme = \"http\"", "scheme: \"http\" contradicts url; expected \"https\", or no scheme"),
+  (
+    "kind = \"json\"\nservers = [\"192.0.2.1\"]\nscheme = \"http\"",
+    "scheme: \"http\" contradicts the default url https://dns.google/resolve; expected a url that begins with http://"
+  ),
+  (
+    tencent + "token = 123456789",
+    "token: an integer (not shown) is not valid; expected one line of text in quotes, not empty"
+  ),
 ]
 
 @Test(arguments: lines)

@@ -125,7 +125,7 @@ extension Configuration.Provider {
       }
       if !pins.isEmpty {
         reader.refuse(
-          "pins", "not possible with http, which has no certificates", remedy: "use https or remove the key")
+          "pins", "not possible with http, which has no certificates", remedy: "use https or remove pins")
       }
     }
     if servers.allSatisfy({ !$0.host.mayBe(family) }) {

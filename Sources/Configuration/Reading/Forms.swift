@@ -84,7 +84,7 @@ extension Form where Result == String {
   }
 
   static var text: Form {
-    Form("one line of text, not empty") { value in value.line.flatMap { $0.isEmpty ? nil : $0 } }
+    Form("one line of text in quotes, not empty") { value in value.line.flatMap { $0.isEmpty ? nil : $0 } }
   }
 }
 

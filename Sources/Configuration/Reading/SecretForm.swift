@@ -21,8 +21,13 @@ extension TableReader {
     return secret(key, form) ?? Secret("")
   }
 
-  /// Records a mistake for every key that gives a secret where none is allowed.
-  func refuseSecret(_ key: String, _ problem: String, remedy: String) {
-    for way in waysGiven(key) { refuse(way, problem, remedy: remedy) }
+  /// Records a mistake for every key that gives a secret where none is allowed. The remedy names that key: "the key"
+  /// would be ambiguous beside keys that are called so.
+  ///
+  /// - Parameter alternative: a setting with which the secret is allowed, if there is one.
+  func refuseSecret(_ key: String, _ problem: String, alternative: String? = nil) {
+    for way in waysGiven(key) {
+      refuse(way, problem, remedy: "remove \(way)" + (alternative.map { " or set \($0)" } ?? ""))
+    }
   }
 }

@@ -21,12 +21,18 @@ func parseTOML(_ text: String) throws(SyntaxMistake) -> [String: Value] {
     return table(try TOMLTable(string: text))
   } catch let error as TOMLParseError {
     let position = error.source.begin
+    let reason = shownReason(error.description)
+    let isScalar = scalarErrors.contains { reason.hasPrefix("invalid \($0)") }
     throw SyntaxMistake(
-      line: position.line, column: position.column, found: shownReason(error.description), allowed: "")
+      line: position.line, column: position.column, found: reason + (isScalar ? "; a text needs quotes" : ""),
+      allowed: "")
   } catch {
     throw SyntaxMistake(line: 1, column: 1, found: "not valid TOML", allowed: "")
   }
 }
+
+/// How the parser's reasons begin for a value that is most often a text without quotes.
+private let scalarErrors = ["value: could not determine", "boolean:", "decimal integer:", "floating-point:", "time:"]
 
 private func table(_ table: TOMLTable) -> [String: Value] {
   // Not by TOMLTable's iterator, which force-unwraps.

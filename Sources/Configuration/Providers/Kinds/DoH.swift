@@ -36,8 +36,11 @@ extension Configuration.Provider {
     reader.read("url", &url, .providerURL)
     var scheme = url.scheme
     reader.read("scheme", &scheme, .choice)
-    if scheme != url.scheme {
+    if scheme != url.scheme, reader.isGiven("url"), reader.isSound("url") {
       reader.refuse("scheme", is: "contradicts url", allowed: "\"\(url.scheme)\", or no scheme")
+    } else if scheme != url.scheme, !reader.isGiven("url") {
+      reader.refuse(
+        "scheme", is: "contradicts the default url \(standard)", allowed: "a url that begins with \(scheme)://")
     }
     return ProviderEndpoint(url: url, isURLGiven: true)
   }

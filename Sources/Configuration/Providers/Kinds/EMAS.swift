@@ -89,9 +89,11 @@ extension Configuration.EMASAccount {
       return
     }
     let problem = "not supported by api \"v1\", which does not encrypt"
-    let remedy = "remove the key or set api = \"v2\""
-    reader.refuseSecret("aes_secret_key", problem, remedy: remedy)
-    if reader.isGiven("aes_mode") { reader.refuse("aes_mode", problem, remedy: remedy) }
+    let alternative = "api = \"v2\""
+    reader.refuseSecret("aes_secret_key", problem, alternative: alternative)
+    if reader.isGiven("aes_mode") {
+      reader.refuse("aes_mode", problem, remedy: "remove aes_mode or set \(alternative)")
+    }
   }
 }
 

@@ -59,12 +59,11 @@ extension Configuration.TencentAccount {
     reader.read("id", &id, .accountNumber)
     let user = "cipher \"\(cipher)\""
     guard let keyForm = cipher.keyForm else {
-      reader.refuseSecret(
-        "key", "not used by \(user), which takes token", remedy: "remove the key or set cipher = \"aes\"")
+      reader.refuseSecret("key", "not used by \(user), which takes token", alternative: "cipher = \"aes\"")
       self = .https(token: reader.requiredSecret("token", of: user, .token), id: id)
       return
     }
-    reader.refuseSecret("token", "not used by \(user), which takes id and key", remedy: "remove the key")
+    reader.refuseSecret("token", "not used by \(user), which takes id and key")
     reader.require("id", allowed: "the account's id for \(user)")
     let key = reader.requiredSecret("key", of: user, keyForm)
     if cipher == .des {
