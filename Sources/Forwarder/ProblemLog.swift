@@ -12,9 +12,11 @@ extension OccasionalLog {
   /// failure.
   func log(_ failure: UpstreamFailure, of name: String, now: BootInstant) {
     guard !failure.isLogged else { return }
-    log(
-      .warning, reason: "\(name): \(failure.kind)", now: now.nanoseconds,
-      "\(name == "localdns" ? "" : "provider ")\(name): \(failure.explanation)")
+    // The step of LocalDNS names the resolvers that were asked. A provider's reason names the server itself.
+    let text =
+      name == "localdns"
+      ? "localdns: \(failure.steps.last ?? failure.explanation)" : "provider \(name): \(failure.explanation)"
+    log(.warning, reason: "\(name): \(failure.kind)", now: now.nanoseconds, text)
   }
 
   /// Logs that the daemon reached one of its limits: once a minute for each.

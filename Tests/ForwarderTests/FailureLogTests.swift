@@ -4,6 +4,7 @@ import DNSWire
 import EventLoop
 import HTTPClient
 import HTTPDNS
+import LocalDNS
 import Telemetry
 import TestSupport
 import Testing
@@ -44,6 +45,13 @@ import Testing
       note(.refused(.refused, by: nil), at: second, of: "localdns")
     }
     #expect(lines.all.count == 6)
+  }
+
+  @Test func `a failure of LocalDNS names the resolvers that were asked`() {
+    var failure = UpstreamFailure(LocalDNSFailure.timedOut)
+    failure.steps = ["192.0.2.53:53, 192.0.2.54:53: no answer in time"]
+    note(failure, at: 0, of: "localdns")
+    #expect(lines.all == ["warning localdns: 192.0.2.53:53, 192.0.2.54:53: no answer in time"])
   }
 
   @Test func `each bound of ours that is reached has a line a minute, which names its key`() {
