@@ -66,7 +66,8 @@ import Testing
       ] {
         try TableTests.replace(file, by: text)
         let (ending, output, error) = try lab.run("check", configuration)
-        #expect(ending == .exited(0) && output.hasPrefix("\(configuration): no mistakes\n"))
+        let warnings = problem == nil ? "" : ", 1 warning"
+        #expect(ending == .exited(0) && output.hasPrefix("\(configuration): no mistakes\(warnings)\n"), "\(output)")
         let line = problem.map { "warning: \(configuration): provider[\"own\"].file: \(file): \($0)\n" }
         #expect(error == line ?? "", "\(error)")
       }

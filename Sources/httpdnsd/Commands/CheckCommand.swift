@@ -44,12 +44,11 @@ struct CheckCommand: ParsableCommand {
       defer { service?.end() }
       loaded = try LoadedConfiguration(path: path)
     }
-    for warning in loaded.warnings { Console.error("warning: \(warning)") }
-    if let problem = ControlSocket.problem(loaded.configuration.control) {
-      Console.error("warning: \(path): \(problem)")
-    }
-    for problem in TableFile.problems(loaded.configuration) { Console.error("warning: \(path): \(problem)") }
-    print("\(path): no mistakes")
+    var warnings = loaded.warnings.map { "\($0)" }
+    if let problem = ControlSocket.problem(loaded.configuration.control) { warnings.append("\(path): \(problem)") }
+    warnings += TableFile.problems(loaded.configuration).map { "\(path): \($0)" }
+    for warning in warnings { Console.error("warning: \(warning)") }
+    print("\(path): no mistakes\(warnings.isEmpty ? "" : ", \(counted(UInt64(warnings.count), "warning"))")")
     if let service { for key in loaded.secretFiles { print("\(key): the service's user \(service.name) can read it") } }
     for line in NetworkView(loaded.configuration).lines { print(line) }
   }
