@@ -54,7 +54,9 @@ struct MachineCheck {
     let name = loaded.configuration.providers.lazy.compactMap(\.checkName).first ?? MachineCheck.usualName
     let (opinions, reports) = forwarder.examination(with: name)
     checkClock(reports)
-    for opinion in opinions { checkUpstream(opinion, name) }
+    let providers = opinions.filter { !$0.isOfLocalDNS }
+    let isOff = !providers.isEmpty && providers.allSatisfy { $0.outcome == .switchedOff }
+    for opinion in opinions { checkUpstream(opinion, name, isOff: isOff) }
     if loaded.configuration.localDNS.servers.isEmpty {
       add("LocalDNS", .note, "none configured (localdns.servers)")
     } else if !opinions.contains(where: \.isOfLocalDNS) {
@@ -185,7 +187,8 @@ struct MachineCheck {
     } catch { add("ranking", .note, "not checked: \(error)") }
   }
 
-  private mutating func checkUpstream(_ opinion: Opinion, _ name: DomainName) {
+  /// - Parameter isOff: whether every provider is a table that is switched off.
+  private mutating func checkUpstream(_ opinion: Opinion, _ name: DomainName, isOff: Bool) {
     let part =
       switch opinion.who {
       case .provider(let name): "provider \(name)"
@@ -193,6 +196,7 @@ struct MachineCheck {
       }
     switch opinion.outcome {
     case .failure(let reason): add(part, .problem, reason)
+    case .switchedOff: add(part, isOff ? .problem : .note, "answers no name: \(TableAbsence.switchedOff.text)")
     case .notListed(let reason): add(part, .note, "answers, but not for \(name): \(reason)")
     case .addresses, .noData, .noName:
       add(part, .ok, "answers for \(name) in \(TimeText.milliseconds(opinion.took))")

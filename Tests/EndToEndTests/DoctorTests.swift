@@ -250,15 +250,39 @@ import Testing
 
   @Test func `doctor without a name notes a table that does not have the name`() throws {
     try withLab { lab in
-      for (table, reason) in [
-        ("{\"enable\":1,\"domainlist\":[{\"domain\":\"a.example\",\"ips\":[\"192.0.2.1\"]}]}", "not in its table"),
-        ("{\"enable\":0,\"domainlist\":[]}", "its table is switched off"),
-      ] {
-        let file = try lab.folder.write(table, to: "table.json")
-        let (_, report) = try check(lab, Settings(Settings.provider("table", "file = \"\(file)\"")))
+      let table = "{\"enable\":1,\"domainlist\":[{\"domain\":\"a.example\",\"ips\":[\"192.0.2.1\"]}]}"
+      let file = try lab.folder.write(table, to: "table.json")
+      let (_, report) = try check(lab, Settings(Settings.provider("table", "file = \"\(file)\"")))
+      let finding = report.finding("provider table")
+      #expect(finding?.result == "note", "\(report)")
+      #expect(finding?.finding == "answers, but not for example.com.: not in its table", "\(report)")
+    }
+  }
+
+  @Test func `a table that is switched off is a problem if it is the only provider`() throws {
+    try withLab { lab in
+      let file = try lab.folder.write("{\"enable\":0,\"domainlist\":[]}", to: "table.json")
+      let table = Settings.provider("table", "file = \"\(file)\"")
+      let other = Settings.json(try lab.simulator().http)
+      for (settings, result) in [(Settings(table), "problem"), (Settings(table, other), "note")] {
+        let (ending, report) = try check(lab, settings)
         let finding = report.finding("provider table")
-        #expect(finding?.result == "note", "\(report)")
-        #expect(finding?.finding == "answers, but not for example.com.: \(reason)", "\(report)")
+        #expect(finding?.result == result, "\(report)")
+        #expect(finding?.finding == "answers no name: its table is switched off", "\(report)")
+        #expect(ending == .exited(result == "problem" ? 2 : 0))
+        #expect(report.summary.contains("provider table") == (result == "problem"), "\(report)")
+      }
+      for (settings, code, summary) in [
+        (Settings(table), 2, "Problems with v4only.example.com.: the table of table is switched off."),
+        (
+          Settings(table, other), 0,
+          "All upstreams except table, whose table is switched off, have answered for v4only.example.com., and no "
+            + "answer looks suspicious."
+        ),
+      ] {
+        let (ending, output, _) = try lab.run("doctor", "--config", try lab.file(settings.text), "v4only.example.com")
+        #expect(ending == .exited(Int32(code)))
+        #expect(output.hasSuffix("\n\(summary)\n"), "\(output)")
       }
     }
   }

@@ -37,6 +37,8 @@ package struct Opinion: Sendable {
     case noName
     /// Nothing about the name, which may not be in the account's list or in the table, with the reason.
     case notListed(String)
+    /// Nothing about any name: the table is switched off.
+    case switchedOff
     /// No answer, with the reason.
     case failure(String)
 
@@ -49,7 +51,7 @@ package struct Opinion: Sendable {
     var isWord: Bool {
       switch self {
       case .addresses, .noData, .noName: true
-      case .notListed, .failure: false
+      case .notListed, .switchedOff, .failure: false
       }
     }
   }
@@ -101,7 +103,7 @@ package enum Agreement: Hashable, Sendable {
     let negatives = providers.count { $0 == .noName }
     let hasWord = providers.contains(where: \.isWord)
     switch opinion.outcome {
-    case .failure, .notListed: self = .unknown
+    case .failure, .notListed, .switchedOff: self = .unknown
     case _ where !hasWord: self = .unknown
     case .addresses(let addresses, _):
       if !known.isDisjoint(with: addresses) {
@@ -192,6 +194,7 @@ extension Resolver {
 extension Opinion.Answer {
   init(_ result: Result<UpstreamAnswer, UpstreamFailure>, _ type: RecordType) {
     switch result {
+    case .failure(let failure) where failure.absence == .switchedOff: self = .switchedOff
     case .failure(let failure) where failure.isNotListed: self = .notListed(failure.reason)
     case .failure(let failure): self = .failure(failure.explanation)
     case .success(let reply):

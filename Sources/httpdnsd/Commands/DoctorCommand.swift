@@ -7,6 +7,7 @@ import EventLoop
 import Forwarder
 import Resolver
 import Telemetry
+import Upstreams
 
 /// Checks the machine, or asks every provider and every plain resolver for a name's addresses. Needs no running daemon.
 struct DoctorCommand: ParsableCommand {
@@ -50,7 +51,8 @@ struct DoctorCommand: ParsableCommand {
     let opinions = forwarder.opinions(on: name)
     let findings = opinions.map { Finding(opinion: $0, verdict: Agreement(of: $0, among: opinions)) }
     if json { printJSON(name, findings, network, way) } else { printTable(name, findings, network, way) }
-    if findings.contains(where: \.isTrouble) { throw DoctorCommand.trouble }
+    let hasAnswer = findings.isEmpty || !findings.allSatisfy(\.isSwitchedOff)
+    if !hasAnswer || findings.contains(where: \.isTrouble) { throw DoctorCommand.trouble }
   }
 
   private func checkMachine(_ loaded: LoadedConfiguration) throws {
@@ -69,13 +71,18 @@ struct DoctorCommand: ParsableCommand {
     let failed = findings.filter { $0.failure != nil }
     let blockers = findings.filter { $0.verdict == .hidden }
     let liars = findings.filter { $0.isTrouble && $0.failure == nil && $0.verdict != .hidden }
+    let off = findings.filter(\.isSwitchedOff)
     var parts: [String] = []
     if !failed.isEmpty { parts.append("no answer from \(names(failed))") }
     if !liars.isEmpty { parts.append("an answer that looks like a hijack from \(names(liars))") }
     if !blockers.isEmpty { parts.append("the name is blocked or broken at \(names(blockers))") }
+    if !off.isEmpty, !parts.isEmpty || off.count == findings.count {
+      parts.append("the table of \(names(off)) is switched off")
+    }
     guard parts.isEmpty else { return "Problems with \(name): \(parts.joined(separator: "; "))." }
     guard !findings.isEmpty else { return "No upstream can be asked for \(name)." }
-    return "All upstreams have answered for \(name), and no answer looks suspicious."
+    let exception = off.isEmpty ? "" : " except \(names(off)), whose table is switched off,"
+    return "All upstreams\(exception) have answered for \(name), and no answer looks suspicious."
   }
 
   private struct Finding {
@@ -95,12 +102,16 @@ struct DoctorCommand: ParsableCommand {
       case .noData: "no such address"
       case .noName: "no such name"
       case .notListed(let reason): reason
+      case .switchedOff: TableAbsence.switchedOff.text
       case .failure(let reason): "failed: \(reason)"
       }
     }
 
     /// Why there is no answer; nil if there is one.
     var failure: String? { if case .failure(let reason) = opinion.outcome { reason } else { nil } }
+
+    /// Whether the upstream is a table that is switched off.
+    var isSwitchedOff: Bool { opinion.outcome == .switchedOff }
 
     /// Different addresses alone are not a problem: many services answer by region.
     var isTrouble: Bool { failure != nil || verdict.isSuspicious && verdict != .differs }
