@@ -227,6 +227,18 @@ import Testing
     }
   }
 
+  @Test func `query gives no reason under an answer that came after a table that is switched off`() throws {
+    try withLab { lab in
+      let off = try lab.folder.write("{\"enable\":0,\"domainlist\":[]}", to: "off.json")
+      let json = Settings.json(try lab.simulator().http)
+      let file = try lab.file(Settings(Settings.provider("table", "file = \"\(off)\""), json).text)
+      let (ending, output, error) = try lab.run("query", "--config", file, "example.com")
+      #expect(ending == .exited(0), "\(error)")
+      #expect(output.contains("\nafter        table: its table is switched off\n"), "\(output)")
+      #expect(output.contains("\nstatus       NOERROR\nexample.com."), "\(output)")
+    }
+  }
+
   @Test func `query says that a running daemon may have an earlier table than a broken file`() throws {
     try withLab { lab in
       let table = try lab.folder.write("{\"enable\":1,", to: "broken.json")

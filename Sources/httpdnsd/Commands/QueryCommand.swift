@@ -141,7 +141,8 @@ struct QueryCommand: ParsableCommand {
   private func reason(_ answer: ResolvedAnswer, _ question: Question) -> String? {
     if let failure = answer.failure { return failure }
     if answer.isAmbiguous { return ResolvedAnswer.ambiguity }
-    if !answer.trail.isEmpty, answer.trail.allSatisfy({ $0.absence == .switchedOff }) {
+    let isOurs = !answer.source.hasReplied && !answer.trail.isEmpty
+    if isOurs, answer.trail.allSatisfy({ $0.absence == .switchedOff }) {
       return "the table is switched off"
     }
     return answer.response.extendedError.map { text($0, of: question) }
