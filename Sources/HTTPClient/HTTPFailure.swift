@@ -92,6 +92,14 @@ extension HTTPFailure {
       && (reason.contains("no alternative certificate subject name") || reason.contains("does not match"))
   }
 
+  /// Whether the server seems to serve the other scheme at its port.
+  package var isForAnotherScheme: Bool {
+    reason.hasSuffix(HTTPFailure.httpPort) || reason.hasSuffix(HTTPFailure.httpsPort)
+  }
+
+  private static let httpPort = "; is it an http port?"
+  private static let httpsPort = "; is it an https port?"
+
   /// Adds a hint about a probable mistake in the configuration.
   ///
   /// - Parameters:
@@ -100,11 +108,11 @@ extension HTTPFailure {
   mutating func explain(scheme: HTTPServerAddress.Scheme, detail: String, isFirst: Bool) {
     switch (kind, scheme) {
     case (.tls, .https) where detail.contains("wrong version number") || detail.contains("packet length too long"):
-      reason = "the server does not speak TLS; is its URL http://?"
+      reason = "the server does not speak TLS\(HTTPFailure.httpPort)"
     case (.tls, .https) where detail.contains("asn1 encoding routines"):
       reason = "the certificate has a wrong signature; `httpdnsd reload` reads a ca_file that was replaced"
     case (.reset, .http) where isFirst:
-      reason += "; is it an https port?"
+      reason += HTTPFailure.httpsPort
     case (.certificate, _) where detail.contains("issuer certificate") || detail.contains("self-signed certificate"):
       reason += "; if the server is your own, give its CA with ca_file"
     default: break

@@ -12,6 +12,8 @@ public enum HTTPDNSFailure: Error, Hashable, Sendable {
   case expired
   /// The account does not exist, is closed, or lacks the permission. Its owner has to change something.
   case account
+  /// The account accepts signed requests only, and this one was not signed.
+  case unsigned
   /// The provider does not accept this name.
   case name
   /// The provider rejected the form of the request: HTTP 400, another 4xx status without a case of its own, or 501.
@@ -50,7 +52,7 @@ extension HTTPDNSFailure {
     switch self {
     case .authentication: .authentication
     case .expired: .expired
-    case .account: .account
+    case .account, .unsigned: .account
     case .name: .name
     case .badParameter: .badParameter
     case .badPath: .badPath
@@ -130,6 +132,7 @@ extension HTTPDNSFailure: CustomStringConvertible {
     case .authentication: "the provider refused the credentials"
     case .expired: "the provider says that the signature has expired"
     case .account: "the provider does not serve this account"
+    case .unsigned: "the provider serves this account with signed requests only"
     case .name: "the provider does not take the name"
     case .badParameter: "the provider refused the parameters"
     case .badPath: "the provider does not know the path"

@@ -94,7 +94,7 @@ extension HTTPDNSFailure {
   /// Every refusal of the account is doubtful: a service may refuse a single name with the same code.
   var blame: Blame {
     switch self {
-    case .authentication, .expired, .account, .badParameter, .badPath, .quota: .account
+    case .authentication, .expired, .account, .unsigned, .badParameter, .badPath, .quota: .account
     case .name, .unsupported: .question
     case .truncated: .answer
     case .server, .wrongQuestion: .server
@@ -107,7 +107,7 @@ extension HTTPDNSFailure {
     case .unreadable, .wrongQuestion, .truncated: .invalidData
     case .unsupported, .name: .notSupported
     case .server: .noReachableAuthority
-    case .authentication, .expired, .account, .badParameter, .badPath, .quota: .other
+    case .authentication, .expired, .account, .unsigned, .badParameter, .badPath, .quota: .other
     }
   }
 }

@@ -152,11 +152,8 @@ extension UpstreamFailure {
   }
 
   /// The failure that a reply of the service reports.
-  ///
-  /// - Parameter code: the service's own error code, if it is a known one, or the HTTP status.
-  package init(_ failure: HTTPDNSFailure, code: String? = nil) {
+  package init(_ failure: HTTPDNSFailure) {
     var details = Details(failure.extendedError, failure.description, failure.blame)
-    if let code { details.reason += " (\(code))" }
     details.cause = .noAnswer(failure.kind)
     details.evidence = .doubtful
     details.isReply = true

@@ -239,6 +239,20 @@ import Testing
     }
   }
 
+  @Test func `query names what helps if the list of servers says that the service is switched off`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator("--setting", "emas-disable=true")
+      let keys = "scheme = \"http\"\nservers = [\"\(simulator.http)\"]\naccount_id = \"100000\""
+      let file = try lab.file(quiet(Settings(Settings.provider("emas", keys))))
+      let (ending, output, _) = try lab.run("query", "--config", file, "example.com")
+      #expect(ending == .exited(1))
+      #expect(
+        output.contains(
+          "emas: backing off: its list of servers says that the service is switched off; switch it on in the "
+            + "provider's console, and check account_id\n"), "\(output)")
+    }
+  }
+
   @Test func `query says that a running daemon may have an earlier table than a broken file`() throws {
     try withLab { lab in
       let table = try lab.folder.write("{\"enable\":1,", to: "broken.json")
@@ -377,8 +391,11 @@ import Testing
       let simulator = try lab.simulator(https: true)
       let https = try #require(simulator.https).address
       for (url, reason) in [
-        ("https://\(simulator.http)", "\(simulator.http): tls: the server does not speak TLS; is its URL http://?"),
-        ("http://\(https)", "; is it an https port?"),
+        (
+          "https://\(simulator.http)",
+          "\(simulator.http): tls: the server does not speak TLS; is it an http port?; check url or the port in servers"
+        ),
+        ("http://\(https)", "; is it an https port?; check url or the port in servers"),
         ("https://\(https)", "; if the server is your own, give its CA with ca_file"),
       ] {
         let file = try lab.file(quiet(Settings(Settings.provider("json", "url = \"\(url)/resolve\""))))

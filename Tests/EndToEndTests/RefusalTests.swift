@@ -100,7 +100,7 @@ import Testing
       for index in 0..<3 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
       // A machine that does much else may take longer for three questions than the pause.
       if ContinuousClock.now - before < .seconds(2) { #expect(try first.count.transfers == 1) }
-      try daemon.waitForLog("backing off for 2 s; set requests_per_second lower")
+      try daemon.waitForLog("backing off for 2 s; set requests_per_second, or raise the quota")
       try first.clearFaults()
       try eventually("the first provider's turn") {
         try ask(daemon.address, "ttl-0.example")
@@ -112,7 +112,8 @@ import Testing
   }
 
   @Test(arguments: [
-    ("InvalidAccount", "check in the provider's console"), ("UnsignedInterfaceDisabled", "the provider's console"),
+    ("InvalidAccount", "check account_id, and in the provider's console"),
+    ("UnsignedInterfaceDisabled", "with signed requests only; backing off for 3600 s; set secret_key, or "),
   ])
   func `an account that is not served is logged`(_ code: String, _ remedy: String) throws {
     try withLab { lab in

@@ -140,7 +140,7 @@ import Testing
       return failure
     }
     #expect(failure?.kind == .tls)
-    #expect(failure?.reason == "the server does not speak TLS; is its URL http://?")
+    #expect(failure?.reason == "the server does not speak TLS; is it an http port?")
   }
 
   @Test func `a connection whose server breaks the rules is closed at once, and the next transfer gets another one`()

@@ -15,7 +15,7 @@ import Testing
     ("SdnsNotSupported", 400, .server(status: 400)), ("ServiceLevelDeny", 403, .server(status: 403)),
     ("InternalError", 500, .server(status: 500)), ("InvalidHost", 400, .name), ("SignatureExpired", 403, .expired),
     ("InvalidSignature", 403, .authentication), ("InvalidDuration", 403, .expired),
-    ("UnsignedInterfaceDisabled", 403, .account), ("InvalidAccount", 403, .account),
+    ("UnsignedInterfaceDisabled", 403, .unsigned), ("InvalidAccount", 403, .account),
     ("AccountNotExists", 403, .account), ("MethodNotAllowed", 405, .badParameter),
   ])
   func `an error code names the failure, in both versions and with any media type`(

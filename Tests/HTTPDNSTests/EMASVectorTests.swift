@@ -80,7 +80,7 @@ import Testing
       ),
       "signature expired": (batch([www]), [.failure(.expired)]),
       "bad signature": (batch([www]), [.failure(.authentication)]),
-      "unsigned path disabled": (batch([www]), [.failure(.account)]),
+      "unsigned path disabled": (batch([www]), [.failure(.unsigned)]),
       "missing host": (batch([www]), [.failure(.server(status: 400))]),
       "more than five hosts": (batch([www]), [.failure(.server(status: 400))]),
       "POST": (batch([www]), [.failure(.badParameter)]),

@@ -96,6 +96,7 @@ import Testing
     expected.failureCounts.count(.noAnswer(.quota))
     expected.roundTrips.observe(.milliseconds(10))
     expected.state = .aside("it reports too many requests", until: loop.wallTime + 5)
+    expected.advice = "set requests_per_second, or raise the quota in the provider's console"
     expected.demotions.count(.aside)
     expected.lastFailure = "server: too many requests (HTTP status 429)"
     #expect(provider.report == expected)
@@ -105,6 +106,7 @@ import Testing
     expected.transfers = 2
     expected.failureCounts.count(.noResponse(.refused))
     expected.state = .down("all of its servers have failed")
+    expected.advice = ""
     expected.nextAttempt = .seconds(5)
     expected.demotions.count(.down)
     expected.lastFailure = "server: refused: refused"

@@ -26,7 +26,7 @@ import Testing
 
   @Test func `each kind of reply without an answer has a blame`() {
     for failure in [
-      HTTPDNSFailure.authentication, .expired, .account, .badParameter, .badPath, .quota(retryAfter: nil),
+      HTTPDNSFailure.authentication, .expired, .account, .unsigned, .badParameter, .badPath, .quota(retryAfter: nil),
     ] {
       #expect(failure.blame == .account)
     }

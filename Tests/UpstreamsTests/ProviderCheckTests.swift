@@ -151,7 +151,7 @@ private enum Saying {
     #expect(failure(ask(provider, "www.good.example")) == nil)
     // It does not count against the provider, but a person who looks for its cause sees it.
     let shown = provider.report.lastFailure
-    #expect(shown?.hasPrefix("server0: the provider refused the credentials") == true, "\(shown ?? "")")
+    #expect(shown?.hasPrefix("server0: the provider refused the request (HTTP status 403)") == true, "\(shown ?? "")")
     #expect(shown?.hasSuffix(" (counted against the name, not against the provider)") == true, "\(shown ?? "")")
   }
 

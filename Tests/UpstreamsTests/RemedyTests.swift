@@ -32,26 +32,71 @@ import Testing
     (.doh(method: .post), "check url or servers, and whether the service admits this client"),
   ]
 
+  private static let table = Kind.table(.init(.url(ProviderURL(text: "https://192.0.2.10/table.json")!)))
+
+  private func provider(
+    _ kind: Configuration.ProviderKind, requestsPerSecond: Int = 0, proxy: String? = nil
+  ) -> Configuration.Provider {
+    var provider = Configuration.Provider()
+    provider.kind = kind
+    provider.requestsPerSecond = requestsPerSecond
+    provider.proxy = proxy.flatMap { CredentialURL(text: $0, schemes: ["http"]) }
+    return provider
+  }
+
   @Test func `refused credentials name the keys of the kind's account`() {
-    for (kind, remedy) in RemedyTests.kinds { #expect(HTTPDNSFailure.authentication.remedy(kind) == remedy) }
+    for (kind, remedy) in RemedyTests.kinds {
+      #expect(HTTPDNSFailure.authentication.remedy(provider(kind)) == remedy)
+      let isRefusal = HTTPDNSFailure.authentication.text(kind) == "the provider refused the request"
+      #expect(isRefusal == !kind.hasAccount, "without an account there are no credentials")
+    }
+  }
+
+  @Test func `an account that is not served leads to account_id, a request without a signature to secret_key`() {
+    let emas = provider(.emas(.init(accountID: "1")))
+    #expect(
+      HTTPDNSFailure.account.remedy(emas)
+        == "check account_id, and in the provider's console that the account exists, is paid for, and may be used this "
+        + "way")
+    #expect(
+      HTTPDNSFailure.unsigned.remedy(emas) == "set secret_key, or switch signed access off in the provider's console")
   }
 
   @Test func `too many requests lead to requests_per_second first, and no quota is called used up`() {
+    let quota = HTTPDNSFailure.quota(retryAfter: nil)
     for (kind, _) in RemedyTests.kinds {
-      #expect(
-        HTTPDNSFailure.quota(retryAfter: nil).remedy(kind)
-          == "set requests_per_second lower, or raise the quota in the provider's console")
+      let console = kind.hasAccount ? ", or raise the quota in the provider's console" : ""
+      #expect(quota.remedy(provider(kind)) == "set requests_per_second\(console)")
+      #expect(quota.remedy(provider(kind, requestsPerSecond: 5)) == "set requests_per_second lower\(console)")
     }
-    #expect("\(HTTPDNSFailure.quota(retryAfter: nil))" == "too many requests")
+    #expect(quota.remedy(provider(RemedyTests.table)) == "set a longer interval")
+    #expect("\(quota)" == "too many requests")
   }
 
   @Test func `a certificate for another name leads to the key that sets the name`() {
     let reason = "SSL: no alternative certificate subject name matches target host name 'dns.example'"
     let mismatch = HTTPFailure(.certificate, reason)
-    for (kind, _) in RemedyTests.kinds {
-      #expect(mismatch.remedy(kind, isByProxy: false) == "check tls_name")
+    for (kind, _) in RemedyTests.kinds { #expect(mismatch.remedy(provider(kind)) == "check tls_name") }
+    #expect(mismatch.remedy(provider(RemedyTests.table)) == "check host")
+    #expect(HTTPFailure(.certificate, "certificate has expired").remedy(provider(.json)).isEmpty)
+  }
+
+  @Test func `a port of the other scheme leads to the keys that decide about the scheme`() {
+    for (kind, _) in RemedyTests.kinds + [(RemedyTests.table, "")] {
+      let keys =
+        switch kind {
+        case .json, .doh, .table: "url"
+        case .alidns, .emas: "scheme"
+        case .tencent: "cipher, scheme"
+        }
+      for failure in [
+        HTTPFailure(.tls, "the server does not speak TLS; is it an http port?"),
+        HTTPFailure(.reset, "closed; is it an https port?"),
+      ] {
+        #expect(failure.remedy(provider(kind)) == "check \(keys) or the port in servers")
+      }
+      #expect(HTTPFailure(.reset, "closed").remedy(provider(kind)).isEmpty)
     }
-    #expect(HTTPFailure(.certificate, "certificate has expired").remedy(.json, isByProxy: false).isEmpty)
   }
 
   @Test func `refused parameters, paths and connections name url first if the kind has it`() {
@@ -61,14 +106,18 @@ import Testing
         case .json, .doh, .table: "url or servers"
         case .alidns, .tencent, .emas: "servers"
         }
-      #expect(HTTPDNSFailure.badParameter.remedy(kind) == "check \(place), then the provider's other keys")
+      let (direct, proxied) = (provider(kind), provider(kind, proxy: "http://192.0.2.3:3128"))
+      #expect(HTTPDNSFailure.badParameter.remedy(direct) == "check \(place), then the provider's other keys")
       #expect(
-        HTTPDNSFailure.badPath.remedy(kind).hasSuffix(place)
-          || HTTPDNSFailure.badPath.remedy(kind).contains("\(place):"))
+        HTTPDNSFailure.badPath.remedy(direct).hasSuffix(place)
+          || HTTPDNSFailure.badPath.remedy(direct).contains("\(place):"))
       let refused = HTTPFailure(.refused, "Connection refused")
-      #expect(refused.remedy(kind, isByProxy: false) == "nothing listens there, or a firewall refuses; check \(place)")
-      #expect(refused.remedy(kind, isByProxy: true) == "nothing listens there, or a firewall refuses; check proxy")
-      #expect(HTTPFailure(.timeout, "no response").remedy(kind, isByProxy: false).isEmpty)
+      #expect(refused.remedy(direct) == "nothing listens there, or a firewall refuses; check \(place)")
+      #expect(refused.remedy(proxied) == "nothing listens there, or a firewall refuses; check proxy")
+      for failure in [HTTPFailure(.timeout, "no response in time"), HTTPFailure(.unreachable, "No route to host")] {
+        #expect(failure.remedy(direct) == "check \(place), and this machine's network")
+        #expect(failure.remedy(proxied) == "check proxy, and this machine's network")
+      }
     }
   }
 }

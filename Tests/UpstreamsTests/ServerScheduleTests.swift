@@ -115,6 +115,7 @@ import Testing
   @Test func `a refused or unreachable list has a remedy`() {
     for (result, remedy) in [
       (HTTPResult.status(403), "check servers, and whether the service admits this client"),
+      (.failure(HTTPFailure(.unreachable, "No route to host")), "check servers, and this machine's network"),
       (.refused, "nothing listens there, or a firewall refuses; check servers"),
     ] {
       let provider = provider([boot { _ in result }])
@@ -239,12 +240,16 @@ import Testing
     _ = try ask(provider).get()
     loop.advance(by: .seconds(28_801))
     #expect(provider.servers.isEmpty)
-    #expect(notes.all == ["the provider's list of servers says that the service is switched off"])
+    let remedy = "switch it on in the provider's console, and check account_id"
+    #expect(notes.all == ["the provider's list of servers says that the service is switched off; \(remedy)"])
+    #expect(provider.report.advice == remedy)
     // It is fetched again every hour, and no question waits during all that time.
     for hour in 0..<3 {
       #expect(boot.sent.count == hour + 2)
       let now = loop.now
-      #expect(failure(provider)?.reason == "backing off: it does not serve the account")
+      #expect(
+        failure(provider)?.explanation
+          == "backing off: its list of servers says that the service is switched off; \(remedy)")
       #expect(loop.now == now)
       loop.advance(by: .seconds(3601))
     }

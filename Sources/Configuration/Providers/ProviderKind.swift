@@ -86,6 +86,15 @@ extension Configuration.ProviderKind {
     }
   }
 
+  /// The keys that decide between http and https, besides the ports in `servers`.
+  package var schemeKeys: [String] {
+    switch self {
+    case .alidns, .emas: ["scheme"]
+    case .tencent: ["cipher", "scheme"]
+    case .json, .doh, .table: ["url"]
+    }
+  }
+
   /// The keys that say for which name the servers' certificates are.
   package var nameKeys: [String] {
     switch self {

@@ -73,10 +73,12 @@ extension ProviderReport {
     case .up: break
     case .down:
       parts.append("down" + (state.reason.map { ": \($0)" } ?? ""))
+      if !advice.isEmpty { parts.append(advice) }
       if let nextAttempt { parts.append("next attempt in \(TimeText.wait(nextAttempt))") }
     case .aside(_, let until), .spent(let until):
       let time = TimeText.rough(.seconds(max(0, until - now)))
       parts.append("\(state.label) for another \(time)" + (state.reason.map { ": \($0)" } ?? ""))
+      if !advice.isEmpty { parts.append(advice) }
     }
     if let remark { parts.append(remark) }
     if let lastFailure, state != .up || lastFailureAge < ProviderReport.recently {

@@ -36,7 +36,8 @@ enum EMASErrorCode: String {
     // The expiry is too far ahead. Ours is always ten minutes ahead, so the clocks differ.
     case .signatureExpired, .invalidDuration: .expired
     case .invalidSignature: .authentication
-    case .unsignedInterfaceDisabled, .invalidAccount, .accountNotExists: .account
+    case .unsignedInterfaceDisabled: .unsigned
+    case .invalidAccount, .accountNotExists: .account
     case .methodNotAllowed: .badParameter
     }
   }

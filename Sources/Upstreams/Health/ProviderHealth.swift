@@ -6,8 +6,12 @@
 package enum AsideReason: Hashable, Sendable {
   /// It refuses the credentials.
   case authentication
+  /// It refuses the requests, which have no credentials.
+  case request
   /// It does not serve the account.
   case account
+  /// Its list of servers says that the service is switched off for the account.
+  case switchedOff
   /// It refuses the form of the requests.
   case parameters
   /// Too many requests, or a used-up quota.
@@ -16,10 +20,10 @@ package enum AsideReason: Hashable, Sendable {
   /// The first pause, in nanoseconds.
   var firstPause: Int64 {
     switch self {
-    case .authentication, .parameters: 30 * second
+    case .authentication, .request, .parameters: 30 * second
     // Usually a short burst of too many requests.
     case .quota: 5 * second
-    case .account: 3600 * second
+    case .account, .switchedOff: 3600 * second
     }
   }
 

@@ -62,6 +62,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   /// The last failure of a transfer that speaks against a server, the account or the network, also if it was then
   /// counted against the name that was asked for.
   private(set) var lastFailure: (text: String, at: BootInstant)?
+  /// What helps against the refusal from which it backs off, human-readable.
+  private(set) var asideRemedy = ""
   /// Whether the log has said that the day's units are used up.
   private var isLimitLogged = false
   let certificateClock: CertificateClock?
@@ -136,7 +138,9 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     health = ProviderHealth(servers: servers.count, settings)
     suspicions = Array(repeating: ServerSuspicion(), count: servers.count)
     lastCheck = nil
-    if servers.isEmpty { health.setAside(.account, now: loop.now.nanoseconds) }
+    guard servers.isEmpty else { return }
+    health.setAside(.switchedOff, now: loop.now.nanoseconds)
+    asideRemedy = ServerSchedule.remedyIfSwitchedOff
   }
 
   func serves(_ question: HTTPDNSQuestion) -> Bool { dialect.serves(question) }
@@ -260,6 +264,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
             hadItsTime: time >= min(timeout, HTTPDNSProvider.longestAttempt), deadline: deadline)
         }
         failure.reason = "\(servers[index]): \(failure.reason)"
+        // The server answers other names, so that it was found and reached.
+        if failure.isLate { failure.advice = "" }
         if problem.blame.endsWithRecovery {
           let remark = failure.blame.endsWithRecovery ? "" : " (counted against the name, not against the provider)"
           lastFailure = (failure.reason + remark, loop.now)
@@ -305,6 +311,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     case .aside(let reason):
       hasTrouble = true
       var refusal = UpstreamFailure(.other, "backing off: \(reason.text)", .account)
+      refusal.advice = asideRemedy
       refusal.isLogged = true
       return refusal
     }
@@ -386,7 +393,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       // The request may have arrived, and the provider bills what arrives.
       if reason.wasSent { pay(most) }
       var failure = UpstreamFailure(reason)
-      failure.advice = reason.remedy(settings.kind, isByProxy: settings.proxy != nil)
+      failure.advice = reason.remedy(settings)
       return .failure(failure)
     case .response where loop.hasSlept(since: begin, waitingFor: timeout):
       pay(most)
@@ -417,17 +424,10 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
 
   /// The failure that a response reports. A refusal has the service's own error code or the HTTP status, and a remedy.
   private func failed(_ error: HTTPDNSFailure, _ response: HTTPResponse) -> UpstreamFailure {
-    guard error.blame == .account else {
-      var failure = UpstreamFailure(error, code: dialect.errorCode(in: response))
-      if error == .unreadable(.mediaType) {
-        failure.reason = HTTPDNSFailure.wrongMediaType(of: response)
-        failure.kind = "another media type"
-      }
-      return failure
-    }
-    let status = response.status == 200 ? nil : "HTTP status \(response.status)"
-    var failure = UpstreamFailure(error, code: dialect.errorCode(in: response) ?? status)
-    failure.advice = error.remedy(settings.kind)
+    var failure = UpstreamFailure(error)
+    failure.reason = response.explanation(of: error, code: dialect.errorCode(in: response), settings.kind)
+    if error == .unreadable(.mediaType) { failure.kind = "another media type" }
+    if error.blame == .account { failure.advice = error.remedy(settings) }
     return failure
   }
 
@@ -464,8 +464,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     var pause: Duration?
     let aside: AsideReason
     switch reason {
-    case .authentication, .expired: aside = .authentication
-    case .account: aside = .account
+    case .authentication, .expired: aside = settings.kind.hasAccount ? .authentication : .request
+    case .account, .unsigned: aside = .account
     case .quota(let retryAfter): (aside, pause) = (.quota, retryAfter)
     case .badParameter, .badPath: aside = .parameters
     default: return
@@ -473,14 +473,16 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     let length = health.setAside(aside, for: pause?.nanoseconds, now: loop.now.nanoseconds)
     guard let length else { return }
     counters.demotions.count(.aside)
-    note(.warning, "provider \(name): \(reason); backing off for \(length / 1_000_000_000) s; \(remedy(for: reason))")
+    asideRemedy = remedy(for: reason)
+    let text = reason.text(settings.kind)
+    note(.warning, "provider \(name): \(text); backing off for \(length / 1_000_000_000) s; \(asideRemedy)")
   }
 
   /// A human-readable remedy. It mentions the clock if that may be the cause: only a server authenticated by TLS
   /// corrects it.
   private func remedy(for reason: HTTPDNSFailure) -> String {
     let isTimely = abs(clockDifference) < HTTPDNSProvider.oddClock
-    guard !isTimely, reason == .authentication || reason == .expired else { return reason.remedy(settings.kind) }
+    guard !isTimely, reason == .authentication || reason == .expired else { return reason.remedy(settings) }
     return "set the machine's clock, which differs from the provider's by \(abs(clockDifference)) s"
   }
 }

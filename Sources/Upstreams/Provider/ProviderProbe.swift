@@ -93,7 +93,9 @@ extension AsideReason {
   var text: String {
     switch self {
     case .authentication: "it refuses the credentials"
+    case .request: "it refuses the requests"
     case .account: "it does not serve the account"
+    case .switchedOff: "its list of servers says that the service is switched off"
     case .parameters: "it refuses the parameters"
     case .quota: "it reports too many requests"
     }

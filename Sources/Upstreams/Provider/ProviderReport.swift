@@ -41,6 +41,8 @@ package struct ProviderReport: Sendable, Equatable {
   /// The time until the daemon asks a provider that is down by itself: a probe, or its list of servers or table. Nil if no
   /// attempt is planned.
   package var nextAttempt: Duration?
+  /// What helps against the reason for the state, human-readable; empty if nothing is known.
+  package var advice = ""
   /// A problem that does not prevent its use, in a few words; nil if there is none.
   package var remark: String?
   /// The last failure that was not the fault of the question, with the server; nil if there was none.
@@ -112,12 +114,14 @@ extension HTTPDNSProvider {
     switch health.fitness(now: now) {
     case .aside(let reason):
       let pause = (health.asideUntil(now: now) ?? now) - now
+      report.advice = asideRemedy
       report.state = .aside(reason.text, until: time + (pause + 999_999_999) / 1_000_000_000)
     case .down:
       report.state = .down("all of its servers have failed")
       report.nextAttempt = probeTimer.map { $0.deadline - loop.now }
     case .up where servers.isEmpty:
       report.state = .down(schedule?.problem)
+      report.advice = schedule?.remedy ?? ""
       report.nextAttempt = schedule?.nextAttempt
     case .up: report.state = isOpen ? .up : .spent(until: (today.day + 1) * 86_400)
     }

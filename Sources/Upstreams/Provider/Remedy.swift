@@ -3,41 +3,77 @@
 import Configuration
 import HTTPClient
 import HTTPDNS
+import HTTPMessage
 
 extension HTTPDNSFailure {
   /// Whether a wrong clock may be the cause. Not every provider reports which part of a signature it refused.
   var mayBeTheClock: Bool { self == .expired || self == .authentication }
 
+  /// A human-readable reason. Without an account there are no credentials that a provider could refuse.
+  func text(_ kind: Configuration.ProviderKind) -> String {
+    self == .authentication && !kind.hasAccount ? "the provider refused the request" : description
+  }
+
   /// A human-readable remedy, with the keys of the provider's kind.
-  func remedy(_ kind: Configuration.ProviderKind) -> String {
-    let place = kind.placeKeys.joined(separator: " or ")
+  func remedy(_ provider: Configuration.Provider) -> String {
+    let kind = provider.kind
+    let place = alternatives(kind.placeKeys)
     return switch self {
-    case .authentication where kind.accountKeys.isEmpty: "check \(place), and whether the service admits this client"
+    case .authentication where !kind.hasAccount: "check \(place), and whether the service admits this client"
     case .authentication: "check \(enumeration(kind.accountKeys))"
     case .expired: "check the machine's clock"
-    case .account: "check in the provider's console that the account exists, is paid for, and may be used this way"
+    case .account where kind.hasAccount:
+      "check \(kind.accountKeys[0]), and in the provider's console that the account exists, is paid for, and may be "
+        + "used this way"
+    case .unsigned: "set secret_key, or switch signed access off in the provider's console"
     case .badPath where kind.placeKeys.contains("url"): "check the path in \(place)"
     case .badPath: "check \(place): another service may listen there"
-    case .quota: "set requests_per_second lower, or raise the quota in the provider's console"
+    case .quota: quotaRemedy(provider)
     default: "check \(place), then the provider's other keys"
     }
+  }
+
+  private func quotaRemedy(_ provider: Configuration.Provider) -> String {
+    if case .table = provider.kind { return "set a longer interval" }
+    let own = provider.requestsPerSecond == 0 ? "set requests_per_second" : "set requests_per_second lower"
+    return provider.kind.hasAccount ? "\(own), or raise the quota in the provider's console" : own
   }
 }
 
 extension HTTPFailure {
   /// A human-readable remedy; empty if the reason names it, or if none is known.
-  ///
-  /// - Parameter isByProxy: whether the connection goes to a proxy.
-  func remedy(_ kind: Configuration.ProviderKind, isByProxy: Bool) -> String {
-    if isForAnotherName { return kind.nameKeys.isEmpty ? "" : "check \(kind.nameKeys.joined(separator: " or "))" }
-    guard self.kind == .refused else { return "" }
-    let keys = isByProxy ? "proxy" : kind.placeKeys.joined(separator: " or ")
-    return "nothing listens there, or a firewall refuses; check \(keys)"
+  func remedy(_ provider: Configuration.Provider) -> String {
+    let kind = provider.kind
+    let place = provider.proxy == nil ? alternatives(kind.placeKeys) : "proxy"
+    if isForAnotherName { return kind.nameKeys.isEmpty ? "" : "check \(alternatives(kind.nameKeys))" }
+    if isForAnotherScheme { return "check \(alternatives(kind.schemeKeys + ["the port in servers"]))" }
+    return switch self.kind {
+    case .refused: "nothing listens there, or a firewall refuses; check \(place)"
+    case .unreachable, .timeout: "check \(place), and this machine's network"
+    default: ""
+    }
+  }
+}
+
+extension HTTPResponse {
+  /// Why it has no answer, in human-readable form: with the service's own error code, or else with the HTTP status of a
+  /// refusal.
+  func explanation(
+    of failure: HTTPDNSFailure, code: String? = nil, _ kind: Configuration.ProviderKind
+  ) -> String {
+    if failure == .unreadable(.mediaType) { return HTTPDNSFailure.wrongMediaType(of: self) }
+    let status = failure.blame == .account && status != 200 ? "HTTP status \(status)" : nil
+    return failure.text(kind) + ((code ?? status).map { " (\($0))" } ?? "")
   }
 }
 
 /// `a`, `a and b`, or `a, b and c`.
-private func enumeration(_ words: [String]) -> String {
+private func enumeration(_ words: [String]) -> String { list(words, "and") }
+
+/// `a`, `a or b`, or `a, b or c`.
+private func alternatives(_ words: [String]) -> String { list(words, "or") }
+
+private func list(_ words: [String], _ conjunction: String) -> String {
   guard let last = words.last, words.count > 1 else { return words.joined() }
-  return words.dropLast().joined(separator: ", ") + " and " + last
+  return "\(words.dropLast().joined(separator: ", ")) \(conjunction) \(last)"
 }

@@ -44,12 +44,16 @@ final class ServerSchedule: @unchecked Sendable {
   /// What helps against the problem, human-readable; empty if there is none or nothing is known.
   private(set) var remedy = ""
 
+  /// What helps if the list says that the service is switched off, human-readable.
+  static let remedyIfSwitchedOff = "switch it on in the provider's console, and check account_id"
   /// The pause after a failure. It doubles with each failure …
   private static let firstPause = Duration.seconds(10)
   /// … up to this limit.
   private static let longestPause = Duration.seconds(3600)
   /// The minimum time since the last attempt before a failure of all servers triggers another.
   private static let shortestPause = Duration.seconds(30)
+  private static let switchedOff =
+    "the provider's list of servers says that the service is switched off; \(remedyIfSwitchedOff)"
   private static let largestFile = 16 * 1024
 
   /// - Parameters:
@@ -134,18 +138,19 @@ final class ServerSchedule: @unchecked Sendable {
       switch await transport.send(request, timeout: timeout) {
       case .failure(let failure):
         server.connectionFailed(now: loop.now)
-        (reason, remedy) = ("\(server): \(failure)", failure.remedy(provider.kind, isByProxy: provider.proxy != nil))
+        (reason, remedy) = ("\(server): \(failure)", failure.remedy(provider))
       case .response(let response):
         do throws(HTTPDNSFailure) {
           let (servers, lifetime) = try source.list(from: response)
           failures = 0
           (problem, self.remedy) = (nil, "")
-          if servers.isEmpty { note(.warning, "the provider's list of servers says that the service is switched off") }
+          if servers.isEmpty { note(.warning, ServerSchedule.switchedOff) }
           if servers != self.servers || servers.isEmpty { take(servers) }
           file?.save(text(of: servers))
           return lifetime
         } catch {
-          (reason, remedy) = ("\(server): \(error)", error.blame == .account ? error.remedy(provider.kind) : "")
+          reason = "\(server): \(response.explanation(of: error, provider.kind))"
+          remedy = error.blame == .account ? error.remedy(provider) : ""
         }
       }
     }
