@@ -27,4 +27,11 @@ extension Configuration.Provider {
     provider.fallbackOnEmpty = fallsBackOnEmpty
     return provider
   }
+
+  /// A table at a URL.
+  static var table: Configuration.Provider {
+    var provider = tested(name: "table")
+    provider.kind = .table(Configuration.TableSource(.url(ProviderURL(text: "https://table.example/table.json")!)))
+    return provider
+  }
 }

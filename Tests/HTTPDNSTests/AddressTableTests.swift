@@ -94,7 +94,8 @@ import Testing
     entry: String, failure: HTTPDNSFailure
   ) {
     let good = self.entry("a.example", "192.0.2.1")
-    #expect(fault(text([good, entry, good])) == AddressTableFault(failure, entry: 1))
+    let fault = fault(text([good, entry, good]))
+    #expect(fault?.failure == failure && fault?.entry == 1)
   }
 
   @Test func `a name has 64 addresses at most`() throws {
@@ -179,9 +180,19 @@ import Testing
     #expect(table.answer(to: question("host50000.example.com"), ttl: 60) == nil)
   }
 
-  @Test func `a fault names its position, from 1, and shows nothing of the table`() {
-    let shown = fault(text([entry("a.example", "192.0.2.1"), entry("a.example", "canary")])).map { "\($0)" }
-    #expect(shown == "unreadable: not addresses or other data where they have to be, at domainlist[#2]")
+  @Test(arguments: [
+    (#"{"domain":"b.example","ips":["192.0.2.1","192.0.2.256"]}"#, #""192.0.2.256" is not an address, at #.ips"#),
+    (#"{"domain":"b..example","ips":[]}"#, #""b..example" is not a domain name, at #.domain"#),
+    (#"{"domain":"b.example","ips":["192.0.2.1\n"]}"#, "a text is not an address, at #.ips"),
+    (#"{"domain":"ä.example","ips":[]}"#, "a text is not a domain name, at #.domain"),
+    (
+      #"{"domain":"b.example","ips":["\#(String(repeating: "1", count: 61))"]}"#, "a text is not an address, at #.ips"
+    ),
+    (#"{"domain":"b.example"}"#, "JSON in which ips is missing or is not what it has to be, at #"),
+  ])
+  func `a fault names its position, from 1, and a wrong value that is short and plain`(entry: String, message: String) {
+    let shown = fault(text([self.entry("a.example", "192.0.2.1"), entry])).map { "\($0)" }
+    #expect(shown == "unreadable: \(message.replacing("#", with: "domainlist[#2]"))")
   }
 
   @Test(arguments: [false, true]) func `ten times the names take ten times as long`(isOneName: Bool) throws {

@@ -145,8 +145,8 @@ enum Outage: CaseIterable, Sendable {
       ProviderServer("table", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in transport }
     }
     let table = TableProvider(
-      name: "table", .servers(servers, target: "/", host: nil), timeout: .seconds(2), interval: .seconds(60), ttl: 60,
-      loop: loop, watch: { _, _ in nil }
+      .table, .servers(servers, target: "/", host: nil), interval: .seconds(60), ttl: 60, loop: loop,
+      watch: { _, _ in nil }
     ) { _, _ in }
     let well = ScriptedTransport(on: loop) { _ in (.address("192.0.2.7"), .milliseconds(300)) }
     let scene = ResolverScene(on: loop, [table, provider("second", [well])])

@@ -32,7 +32,7 @@ import Testing
     watch: @escaping (String, @escaping () -> Void) -> AnyObject? = { _, _ in nil }
   ) -> TableProvider {
     TableProvider(
-      name: "table", source, timeout: .seconds(2), interval: interval, ttl: 60, loop: loop, watch: watch
+      .table, source, interval: interval, ttl: 60, loop: loop, watch: watch
     ) { [notes] in notes.add($1) }
   }
 
@@ -194,6 +194,28 @@ import Testing
     #expect(notes.all.count == 2 && notes.all[1].hasSuffix("keeping the old table"))
   }
 
+  @Test func `a table that cannot be fetched has the HTTP status and a remedy`() {
+    for (result, text, remedy) in [
+      (
+        HTTPResult.status(404), "the provider does not know the path (HTTP status 404)",
+        "check the path in url or servers"
+      ),
+      (
+        .status(403), "the provider refused the request (HTTP status 403)",
+        "check url or servers, and whether the service admits this client"
+      ),
+      (.status(429), "too many requests (HTTP status 429)", "set a longer interval"),
+      (.refused, "refused: refused", "nothing listens there, or a firewall refuses; check url or servers"),
+      (.status(500), "HTTP status 500", ""),
+    ] {
+      let provider = fetching([server { _ in result }])
+      let advice = remedy.isEmpty ? "" : "; \(remedy)"
+      #expect(failure(provider)?.explanation == "no table yet: server0: \(text)\(advice)")
+      #expect(notes.all.last == "provider table: server0: \(text); no table yet\(advice)")
+      #expect(provider.report.advice == remedy)
+    }
+  }
+
   @Test func `a table's failure is logged once, and its end too`() {
     let provider = fetching([server { (1...3).contains($0) ? .refused : .table("192.0.2.1") }])
     provider.start()
@@ -201,7 +223,8 @@ import Testing
     #expect(
       notes.all == [
         "provider table: a table of 1 name",
-        "provider table: server0: refused: refused; keeping the old table",
+        "provider table: server0: refused: refused; keeping the old table; nothing listens there, or a firewall "
+          + "refuses; check url or servers",
         "provider table: a table of 1 name",
       ])
   }

@@ -21,8 +21,7 @@ import Testing
     StateFile(path: "\(folder.path)/table") { _ in }.saveNow(Array(text.utf8))
     let loop = try EventLoop()
     let provider = TableProvider(
-      name: "table", .file("\(folder.path)/table"), timeout: .seconds(2), interval: .seconds(300), ttl: 60, loop: loop,
-      watch: { _, _ in nil }
+      .table, .file("\(folder.path)/table"), interval: .seconds(300), ttl: 60, loop: loop, watch: { _, _ in nil }
     ) { _, _ in }
     nonisolated(unsafe) var seen: (atOnce: Int?, later: Int?) = (nil, nil)
     nonisolated(unsafe) var answer: Result<UpstreamAnswer, UpstreamFailure>?

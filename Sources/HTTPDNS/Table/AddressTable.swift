@@ -67,26 +67,27 @@ public struct AddressTable: Sendable {
     }
     var table: [DomainName: [IPAddress]] = [:]
     for (index, element) in list.elements.enumerated() {
-      do throws(HTTPDNSFailure) {
-        let (name, addresses) = try AddressTable.entry(element)
-        // The first entry of a name counts.
-        if table[name] == nil { table[name] = addresses }
-      } catch {
-        throw AddressTableFault(error, entry: index)
-      }
+      let (name, addresses) = try AddressTable.entry(element, at: index)
+      // The first entry of a name counts.
+      if table[name] == nil { table[name] = addresses }
     }
     addresses = table
   }
 
-  private static func entry(_ element: JSONValue) throws(HTTPDNSFailure) -> (DomainName, [IPAddress]) {
-    guard let domain = element["domain"]?.text else { throw .unreadable(.shape("domain")) }
-    guard let list = element["ips"], list.isArray else { throw .unreadable(.shape("ips")) }
-    guard let name = DomainName(text: domain), name.isPlain, !name.isRoot else { throw .unreadable(.name) }
-    guard list.count <= mostAddresses else { throw .unreadable(.tooLarge) }
+  private static func entry(
+    _ element: JSONValue, at index: Int
+  ) throws(AddressTableFault) -> (DomainName, [IPAddress]) {
+    func fault(_ reason: UnreadableReason, _ value: String? = nil) -> AddressTableFault {
+      AddressTableFault(.unreadable(reason), entry: index, value: value)
+    }
+    guard let domain = element["domain"]?.text else { throw fault(.shape("domain")) }
+    guard let list = element["ips"], list.isArray else { throw fault(.shape("ips")) }
+    guard let name = DomainName(text: domain), name.isPlain, !name.isRoot else { throw fault(.name, domain) }
+    guard list.count <= mostAddresses else { throw fault(.tooLarge) }
     var addresses: [IPAddress] = []
     for item in list.elements {
-      guard let text = item.text else { throw .unreadable(.shape("ips[]")) }
-      guard let address = IPAddress(text: text) else { throw .unreadable(.rdata) }
+      guard let text = item.text else { throw fault(.shape("ips[]")) }
+      guard let address = IPAddress(text: text) else { throw fault(.rdata, text) }
       if !addresses.contains(address) { addresses.append(address) }
     }
     return (name, addresses)
@@ -106,7 +107,8 @@ public struct AddressTable: Sendable {
   }
 }
 
-/// The reason to refuse a table. It contains no text of the table, so it is safe to log.
+/// The reason to refuse a table. Of the table's text it contains at most one short value without odd characters, so it
+/// is safe to log.
 public struct AddressTableFault: Error, Hashable, Sendable, CustomStringConvertible {
   /// What is wrong.
   public let failure: HTTPDNSFailure
@@ -114,16 +116,32 @@ public struct AddressTableFault: Error, Hashable, Sendable, CustomStringConverti
   public let entry: Int?
   /// Where the text stops being JSON; nil if that is not what is wrong, or if the place is not known.
   public let place: TextPlace?
+  /// The value that is not a name or not an address; nil if something else is wrong, or if it cannot be shown.
+  let value: String?
 
-  init(_ failure: HTTPDNSFailure, entry: Int? = nil, place: TextPlace? = nil) {
+  /// The longest value that is shown, in octets.
+  private static let longestValue = 60
+
+  init(_ failure: HTTPDNSFailure, entry: Int? = nil, place: TextPlace? = nil, value: String? = nil) {
     self.failure = failure
     self.entry = entry
     self.place = place
+    let isShown = value.map { value in
+      value.utf8.count <= AddressTableFault.longestValue && value.utf8.allSatisfy { 0x20...0x7E ~= $0 }
+    }
+    self.value = isShown == true ? value : nil
   }
 
   /// One short line for logs; positions in it count from 1, as in messages about the configuration.
   public var description: String {
-    if let entry { return "\(failure), at domainlist[#\(entry + 1)]" }
+    if let entry {
+      let (place, value) = ("domainlist[#\(entry + 1)]", value.map { "\"\($0)\"" } ?? "a text")
+      return switch failure {
+      case .unreadable(.name): "unreadable: \(value) is not a domain name, at \(place).domain"
+      case .unreadable(.rdata): "unreadable: \(value) is not an address, at \(place).ips"
+      default: "\(failure), at \(place)"
+      }
+    }
     if let place { return "unreadable: invalid JSON\(place)" }
     return failure == .unreadable(.syntax) ? "unreadable: JSON with a member twice or invalid characters" : "\(failure)"
   }

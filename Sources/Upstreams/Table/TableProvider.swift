@@ -21,11 +21,10 @@ final class TableProvider: Upstream, @unchecked Sendable {
     case servers([ProviderServer], target: String, host: String?)
   }
 
-  let name: String
+  private let settings: Configuration.Provider
   let trustsAD = false
   let knowsDNSSECFlags = false
   let answersAtOnce = true
-  let timeout: Duration
   private let source: Source
   private let interval: Duration
   private let ttl: UInt32
@@ -41,6 +40,8 @@ final class TableProvider: Upstream, @unchecked Sendable {
   private var entityTag: String?
   /// Why the last read or fetch failed, human-readable; nil if it succeeded.
   private(set) var problem: String?
+  /// What helps against the problem, human-readable; empty if there is none or nothing is known.
+  private(set) var remedy = ""
   private var loading: Task<Void, Never>?
   private let waiters: Waiters
   private(set) var timer: LoopTimer?
@@ -55,15 +56,15 @@ final class TableProvider: Upstream, @unchecked Sendable {
   private static let retryAfter = Duration.seconds(30)
 
   /// - Parameters:
+  ///   - settings: names the provider and, in remedies, its keys.
   ///   - watch: creates a file watch, which lives as long as the returned object.
   ///   - note: logs one line for the operator.
   init(
-    name: String, _ source: Source, timeout: Duration, interval: Duration, ttl: UInt32, loop: any Loop,
+    _ settings: Configuration.Provider, _ source: Source, interval: Duration, ttl: UInt32, loop: any Loop,
     watch: @escaping (String, @escaping () -> Void) -> AnyObject?, note: @escaping ProviderNote
   ) {
-    self.name = name
+    self.settings = settings
     self.source = source
-    self.timeout = timeout
     self.interval = interval
     self.ttl = ttl
     self.loop = loop
@@ -74,6 +75,8 @@ final class TableProvider: Upstream, @unchecked Sendable {
 
   deinit { timer?.cancel() }
 
+  var name: String { settings.name }
+  var timeout: Duration { settings.timeout }
   let clientSubnet = Configuration.ClientSubnet.none
 
   /// Whether the table lists addresses for the question. Before the first table is loaded, any name may be listed.
@@ -96,7 +99,9 @@ final class TableProvider: Upstream, @unchecked Sendable {
   }
 
   private var noTable: UpstreamFailure {
-    .absent(.notLoaded, problem.map { ": \($0)" } ?? "")
+    var failure = UpstreamFailure.absent(.notLoaded, problem.map { ": \($0)" } ?? "")
+    failure.advice = remedy
+    return failure
   }
 
   /// Loads the table and starts to refresh it.
@@ -185,10 +190,10 @@ final class TableProvider: Upstream, @unchecked Sendable {
     var fields: [HTTPField] = [HTTPField("Accept", "application/json")]
     if let host { fields.append(HTTPField("Host", host)) }
     if table != nil, let entityTag { fields.append(HTTPField("If-None-Match", entityTag)) }
-    var reason = "no server"
+    var (reason, remedy) = ("no server", "")
     for server in servers {
       guard let transport = await server.transport(timeout: timeout) else {
-        reason = "\(server): \(ProviderServer.notFound)"
+        (reason, remedy) = ("\(server): \(ProviderServer.notFound)", "")
         continue
       }
       counters.transfers += 1
@@ -199,7 +204,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
       case .failure(let failure):
         server.connectionFailed(now: loop.now)
         counters.failures.count(.noResponse(failure.kind))
-        reason = "\(server): \(failure)"
+        (reason, remedy) = ("\(server): \(failure)", failure.remedy(settings))
       case .response(let response) where response.status == 304 && table != nil:
         if let table { take(table, from: "\(server)") }
         return true
@@ -214,18 +219,20 @@ final class TableProvider: Upstream, @unchecked Sendable {
           return true
         case .failure(let error):
           counters.failures.count(.noAnswer(response.status == 200 ? .unreadable : .server))
-          reason = "\(server): \(error)"
+          let text = response.status == 200 ? "\(error)" : response.explanation(of: error.failure, settings.kind)
+          reason = "\(server): \(text)"
+          remedy = error.failure.blame == .account ? error.failure.remedy(settings) : ""
         }
       }
     }
-    keepOldTable(because: reason)
+    keepOldTable(because: reason, remedy)
     return false
   }
 
   private func take(_ fresh: AddressTable, from origin: String) {
     let isNew = table == nil || problem != nil || table?.isEnabled != fresh.isEnabled
     let old = table
-    (table, problem, self.origin) = (fresh, nil, origin)
+    (table, problem, remedy, self.origin) = (fresh, nil, "", origin)
     TableReading.free(old)
     guard isNew else { return }
     if !fresh.isEnabled {
@@ -235,9 +242,10 @@ final class TableProvider: Upstream, @unchecked Sendable {
     }
   }
 
-  private func keepOldTable(because reason: String) {
+  private func keepOldTable(because reason: String, _ remedy: String = "") {
     guard problem != reason else { return }
-    problem = reason
-    note(.warning, "provider \(name): \(reason); \(table == nil ? "no table yet" : "keeping the old table")")
+    (problem, self.remedy) = (reason, remedy)
+    let kept = table == nil ? "no table yet" : "keeping the old table"
+    note(.warning, "provider \(name): \(reason); \(kept)\(remedy.isEmpty ? "" : "; \(remedy)")")
   }
 }

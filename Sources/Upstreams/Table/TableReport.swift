@@ -13,6 +13,7 @@ extension TableProvider {
     switch table {
     case nil:
       report.state = .down(problem ?? "no table yet")
+      report.advice = remedy
       report.nextAttempt = timer.flatMap { $0.deadline > loop.now ? $0.deadline - loop.now : nil }
     case .some(let table) where !table.isEnabled: report.state = .down(TableAbsence.switchedOff.text)
     case .some: report.remark = problem.map { "keeping the old table: \($0)" }
