@@ -15,6 +15,8 @@ public struct Configuration: Hashable, Sendable {
   public var localDNS = LocalDNS()
   /// The cache of responses.
   public var cache = Cache()
+  /// Sharing the store of `cache.redis` with other daemons.
+  public var fleet = Fleet()
   /// Refreshing of entries before they expire.
   public var refresh = Refresh()
   /// The order of addresses in a response.
@@ -47,6 +49,8 @@ extension Configuration {
       Rule.Context(
         providers: providers.map(\.name), hasLocalDNS: hasLocalDNS, ownAddresses: listen.addresses))
     root.section("cache") { cache.read(from: $0) }
+    root.section("fleet") { fleet.read(from: $0, cache.redis) }
+    fleet.check(cache.redis, in: root, hasLocalDNS: hasLocalDNS)
     root.section("refresh") { refresh.read(from: $0) }
     root.section("ranking") { ranking.read(from: $0) }
     root.section("names") { names.read(from: $0) }

@@ -68,7 +68,10 @@ private let texts: [String] = [
   "[[provider]]\nkind = \"json\"\nurl = \"https://dns.example/resolve?token=\(canary)\"",
   "[[provider]]\nkind = \"json\"\nurl = \"https://dns.example/resolve#\(canary)\"",
   "[[provider]]\nkind = \"doh\"\nservers = [\"https://\(canary)@dns.example/q\"]",
-  "[cache]\nredis = \"redis://:\(canary)@127.0.0.1:6379/0\"",
+  "[cache]\nredis = \"redis://:\(canary)@127.0.0.1:6379/x\"",
+  "[cache]\nredis = \"redis://u:\(canary)@127.0.0.1:6379/0#\"", "[cache]\nredis = \"redis://u:\(canary)\"",
+  "[cache]\nredis = \"redis://\(canary)%zz@127.0.0.1\"", "[fleet]\nsecret = \"\(canary)\"",
+  "[cache]\nredis = \"redis://:\(canary)@127.0.0.1\"\n[fleet]\npassword = \"\(canary)\"",
   // In a text that is not TOML.
   "[[provider]]\naccess_key_secret = \(canary)\(canary)\(canary)",
   "[[provider]]\naccess_key_secret = x\(canary)",

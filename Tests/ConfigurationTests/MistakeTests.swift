@@ -82,11 +82,13 @@ private let lines: [(text: String, line: String)] = [
   ),
   (
     "cache.redis = { url = \"redis://10.0.0.1:6379\" }",
-    "cache.redis: not supported in this version: the cache has no second level; remove the key"
+    "cache.redis: a table (not shown) is not valid; expected a URL of a Redis or Valkey server: "
+      + "redis://HOST:PORT/DATABASE, rediss://... for TLS, or unix:///PATH"
   ),
   (
     "cache.redis = \"redis\"",
-    "cache.redis: not supported in this version: the cache has no second level; remove the key"
+    "cache.redis: \"redis\" is not valid; expected a URL of a Redis or Valkey server: redis://HOST:PORT/DATABASE, "
+      + "rediss://... for TLS, or unix:///PATH"
   ),
   (
     "listen.allow = [\"10.0.0.0/33\"]",

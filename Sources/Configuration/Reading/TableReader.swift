@@ -35,14 +35,6 @@ final class TableReader {
   func read<Result: Equatable>(_ key: String, _ property: inout Result, _ form: Form<Result>) {
     guard let value = value(key) else { return }
     let place = place.key(key)
-    if let needs = UnavailableFeature.needs(of: place, value) {
-      // One mistake is enough: whether the value has the right form does not matter.
-      let unheard = MistakeReport(file: report.file, environment: report.environment)
-      if form.read(value, place, unheard) != property {
-        refuse(key, "not supported in this version: \(needs)", remedy: "remove the key")
-      }
-      return
-    }
     guard let result = form.read(value, place, report) else {
       unsound.insert(key)
       return

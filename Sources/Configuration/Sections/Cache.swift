@@ -33,8 +33,8 @@ extension Configuration {
     public var nxdomainCut = true
     /// Whether each network has its own entries.
     public var perNetwork = false
-    /// URL of a second-level cache shared by several machines; nil means none. May contain a password.
-    public var redis: CredentialURL?
+    /// The store that daemons of a site share; nil means none.
+    public var redis: StoreURL?
   }
 
   /// When expired data may be served.
@@ -65,7 +65,11 @@ extension Configuration.Cache {
     reader.read("persist", &persist, .optional(.absolutePath))
     reader.read("nxdomain_cut", &nxdomainCut, .boolean)
     reader.read("per_network", &perNetwork, .boolean)
-    reader.read("redis", &redis, .optional(.credentialURL(schemes: ["redis"])))
+    reader.read("redis", &redis, .optional(.storeURL))
+    if redis != nil, !isEnabled { reader.warn("redis", "has no effect: cache.enabled is false") }
+    if redis?.password != nil {
+      reader.warn("redis", "everyone who can read this file can read the password; use fleet.password_file instead")
+    }
     reader.refuseInverted("min_ttl", minTTL, "max_ttl", maxTTL)
   }
 }
