@@ -152,7 +152,7 @@ let programs: [Target] =
     "Control",
     [
       "DNSWire", "EventLoop", "Configuration", "MessageCache", "HTTPMessage", "HTTPServer", "Frontend", "Upstreams",
-      "Resolver",
+      "Resolver", "Fleet", "Store",
       "Forwarder", "Telemetry", "CAccess", "CJSON",
     ],
     tests: ["HTTPTestSupport", logging])
@@ -162,7 +162,7 @@ let programs: [Target] =
       "DNSWire", "EventLoop", "Files", "Ciphers", "Configuration", "MessageCache", "HTTPMessage", "HTTPServer",
       "Frontend",
       "Upstreams",
-      "Resolver", "Forwarder", "LocalDNS", "Telemetry",
+      "Resolver", "Fleet", "Store", "Forwarder", "LocalDNS", "Telemetry",
     ],
     tests: ["HTTPTestSupport"])
   + [

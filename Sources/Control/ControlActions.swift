@@ -1,6 +1,7 @@
 // ControlActions.swift -- what the commands of the control socket require from the daemon.
 
 import DNSWire
+import Fleet
 import Forwarder
 import Frontend
 import MessageCache
@@ -11,8 +12,10 @@ import Upstreams
 package protocol ControlActions: Sendable {
   /// The path of the file that a reload reads.
   var file: String { get }
-  /// Also replaces the cache file, if there is one.
-  func flush(_ names: NameSelection) async -> FlushCounts
+  /// Also replaces the cache file, if there is one. `reach` is nil if no other daemon was to be told, or there is no store.
+  func flush(_ names: FlushedNames, everywhere: Bool) async -> (counts: FlushCounts, reach: FlushReach?)
+  /// The store that daemons share; nil without one.
+  func fleet() async -> FleetReport?
   func providers() async -> [ProviderReport]
   func content(of name: DomainName) async -> NameContent
   func overview(busiest count: Int) async -> CacheOverview
@@ -51,7 +54,11 @@ package struct ForwarderActions: ControlActions {
     write = log
   }
 
-  package func flush(_ names: NameSelection) async -> FlushCounts { await forwarder.resolver.flush(names) }
+  package func flush(_ names: FlushedNames, everywhere: Bool) async -> (counts: FlushCounts, reach: FlushReach?) {
+    await forwarder.resolver.flush(names, everywhere: everywhere)
+  }
+
+  package func fleet() async -> FleetReport? { await forwarder.fleetReport(withMembers: true) }
 
   package func providers() async -> [ProviderReport] { await forwarder.resolver.providerReports() }
 

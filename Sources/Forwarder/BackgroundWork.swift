@@ -24,6 +24,13 @@ final class BackgroundWork: @unchecked Sendable {
   /// The settings of ranking at the start; nil without a cache.
   private let ranking: RankingSettings?
   private let warn: @Sendable (String) -> Void
+  private let loop: EventLoop
+  /// The configuration at the start.
+  private let configuration: Configuration
+  private let fleetParts: FleetConnection.Parts
+  private var fleetSettings: FleetConnection.Settings?
+  /// The connection to the store of a fleet; nil without one.
+  private(set) var fleet: FleetConnection?
 
   /// The objects that it works on.
   struct Parts {
@@ -38,6 +45,8 @@ final class BackgroundWork: @unchecked Sendable {
     var meanings: CacheMeanings
     var state: StateFolder
     var networkLog: NetworkLog
+    var fleet: FleetConnection.Parts
+    var routes: [Route]
     /// Receives the search domains that the network provides.
     var searchDomainsFound: ([DomainName], _ isNew: Bool) -> Void = { _, _ in }
   }
@@ -55,6 +64,10 @@ final class BackgroundWork: @unchecked Sendable {
       ) { logger.info("\($0)") } : nil
     ranking = isCaching ? RankingSettings(configuration) : nil
     warn = { logger.warning("\($0)") }
+    self.loop = loop
+    self.configuration = configuration
+    fleetParts = parts.fleet
+    fleetSettings = FleetConnection.settings(configuration, parts.routes)
     follower = NetworkFollower(
       resolver: resolver, refresher: refresher, cache: parts.cache, network: parts.network, local: parts.local,
       loopGuard: parts.loopGuard, logger: logger, networkLog: parts.networkLog,
@@ -76,6 +89,8 @@ final class BackgroundWork: @unchecked Sendable {
         $0.beginRanking(ranking, prober: SocketProber(on: loop, warn: warn), note: warn)
       }
     }
+    fleet = fleetSettings.map { FleetConnection($0, fleetParts, on: loop) }
+    fleet?.share(configuration)
     if let keeper { resolver.assumeIsolated { $0.save = { await keeper.saveNow() } } }
     follower.start(on: loop, notAt: listeners)
     resolver.assumeIsolated { $0.startUpstreams() }
@@ -101,9 +116,16 @@ final class BackgroundWork: @unchecked Sendable {
   /// Uses another configuration from now on.
   func use(
     _ configuration: Configuration, keep: [RoutedQuestion], preload: [RoutedQuestion], _ meanings: CacheMeanings,
-    isForNetwork: Bool
+    _ routes: [Route], isForNetwork: Bool
   ) {
     keeper?.meanings = meanings
+    let settings = FleetConnection.settings(configuration, routes)
+    if settings != fleetSettings {
+      fleet?.close()
+      fleetSettings = settings
+      fleet = settings.map { FleetConnection($0, fleetParts, on: loop) }
+    }
+    fleet?.share(configuration)
     let ranking = RankingSettings(configuration)
     resolver.assumeIsolated { $0.useRanking(ranking) }
     refresher?.use(
@@ -115,6 +137,8 @@ final class BackgroundWork: @unchecked Sendable {
 
   /// Closes the cache keeper and the ledger properly. The loop must have stopped.
   func close() {
+    fleet?.close()
+    fleet = nil
     keeper?.close()
     ledger?.close()
   }

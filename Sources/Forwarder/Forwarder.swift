@@ -45,6 +45,9 @@ package final class Forwarder {
   private let local: LocalDNSUpstream
   private let loopGuard: LoopGuard
   private let inherited: [InheritedSocket]
+  private let localClient: LocalDNSClient
+  /// The version of the program, for other daemons of a fleet. Set it before the daemon serves.
+  package var version = ""
   private var factory: ProviderFactory
   private(set) var backgroundWork: BackgroundWork?
   private(set) var listenerThreads: [ListenerThread] = []
@@ -98,6 +101,7 @@ package final class Forwarder {
     self.occasional = occasional
     networkLog = NetworkLog(occasional)
     let client = LocalDNSClient(loop: loop)
+    localClient = client
     let loopGuard = LoopGuard(client, loop: loop, logger: logger)
     self.loopGuard = loopGuard
     let cache = MessageCache(
@@ -313,9 +317,20 @@ package final class Forwarder {
       BackgroundWork.Parts(
         resolver: resolver, cache: surroundings.cache, network: surroundings.network, local: local,
         loopGuard: loopGuard, keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
-        meanings: CacheMeanings(preparation), state: factory.state, networkLog: networkLog
+        meanings: CacheMeanings(preparation), state: factory.state, networkLog: networkLog,
+        fleet: FleetConnection.Parts(
+          resolver: resolver, local: local, localClient: localClient, logger: logger, version: version),
+        routes: preparation.plan.routes
       ) { [unowned self] in searchDomainsFound($0, isNew: $1) },
       loop: loop, logger: logger)
+  }
+
+  /// The store that daemons share; nil without one. Resolver's loop only.
+  ///
+  /// - Parameter withMembers: whether to ask the store which daemons there are.
+  package func fleetReport(withMembers: Bool) async -> FleetReport? {
+    guard let fleet = backgroundWork?.fleet else { return nil }
+    return withMembers ? await fleet.fullReport() : fleet.report
   }
 
   /// Makes the providers of another configuration. Nothing uses them yet.
@@ -355,7 +370,7 @@ package final class Forwarder {
     for thread in listenerThreads { thread.offer(preparation.tables) }
     backgroundWork?.use(
       configuration, keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
-      CacheMeanings(preparation), isForNetwork: isForNetwork)
+      CacheMeanings(preparation), preparation.plan.routes, isForNetwork: isForNetwork)
   }
 
   /// The network provides these search domains: logs what they mean, and has the tables rebuilt if they differ.

@@ -107,6 +107,7 @@ final class NetworkFollower: @unchecked Sendable {
     if change.contains(.resume) {
       hasSlept = true
       refresher?.hasSlept()
+      resolver.assumeIsolated { $0.hasSlept() }
     }
     let carries = footing.move(to: currentFooting())
     let isNew = change.contains(.resume) || !carries

@@ -40,6 +40,21 @@ public struct StoreReport: Hashable, Sendable {
   public var timeouts: UInt64
   /// Error replies.
   public var errors: UInt64
+
+  /// Creates a report with counters of 0.
+  public init(state: String, isUp: Bool, since: BootInstant, latency: Duration? = nil) {
+    self.init(
+      state: state, isUp: isUp, mayWrite: isUp, since: since, latency: latency, calls: 0, timeouts: 0, errors: 0)
+  }
+
+  init(
+    state: String, isUp: Bool, mayWrite: Bool, since: BootInstant, lastFailure: String? = nil, latency: Duration? = nil,
+    calls: UInt64, timeouts: UInt64, errors: UInt64
+  ) {
+    (self.state, self.isUp, self.mayWrite, self.since) = (state, isUp, mayWrite, since)
+    (self.lastFailure, self.latency) = (lastFailure, latency)
+    (self.calls, self.timeouts, self.errors) = (calls, timeouts, errors)
+  }
 }
 
 /// Passes at most one line of a kind a minute.

@@ -100,6 +100,8 @@ package protocol Upstream: AnyObject {
   func follow(keepListNames: Set<DomainName>)
   /// Sets the callback for its first reply after a failure; called on the resolver's loop.
   func reportRecovery(to report: @escaping () -> Void)
+  /// Adds up its units with those of the other daemons of a site; nil for its own alone.
+  func share(units: (any UnitSharing)?)
   /// Observes each question that a transfer carries, and those that are not sent.
   var observer: (any TransferObserver)? { get set }
   /// Whether it answers from memory, so that refreshing before expiry gains nothing.
@@ -141,6 +143,9 @@ extension Upstream {
 
   /// Empty: for upstreams without transfers.
   package var serverAddresses: [IPAddress] { [] }
+
+  /// Does nothing by default: for upstreams that bill nothing.
+  package func share(units: (any UnitSharing)?) {}
 
   /// Does nothing by default.
   package func retire(for heir: (any Upstream)?) {}

@@ -21,7 +21,10 @@ struct HTTPDNSDaemon: ParsableCommand {
       CommandGroup(name: "Serve", subcommands: [RunCommand.self, CheckCommand.self, ReloadCommand.self]),
       CommandGroup(name: "Ask", subcommands: [QueryCommand.self, DoctorCommand.self]),
       CommandGroup(
-        name: "Watch", subcommands: [TopCommand.self, TailCommand.self, StatsCommand.self, ProvidersCommand.self]),
+        name: "Watch",
+        subcommands: [
+          TopCommand.self, TailCommand.self, StatsCommand.self, ProvidersCommand.self, FleetCommand.self,
+        ]),
       CommandGroup(
         name: "Cache",
         subcommands: [

@@ -82,7 +82,7 @@ private let lines: [(text: String, line: String)] = [
   ),
   (
     "cache.redis = { url = \"redis://10.0.0.1:6379\" }",
-    "cache.redis: a table (not shown) is not valid; expected a URL of a Redis or Valkey server: "
+    "cache.redis: a table is not valid; expected a URL of a Redis or Valkey server: "
       + "redis://HOST:PORT/DATABASE, rediss://... for TLS, or unix:///PATH"
   ),
   (

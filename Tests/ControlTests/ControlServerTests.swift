@@ -2,6 +2,9 @@
 
 import Configuration
 import DNSWire
+import EventLoop
+import Fleet
+import Store
 import Glibc
 import HTTPTestSupport
 import MessageCache
@@ -44,9 +47,55 @@ import Testing
     #expect(seen.count == 3)
     let names = ["a.example", "x.a.example", "b.example", "c.example"].map { DomainName(text: $0)! }
     #expect(
-      seen.map { selection in names.map { selection.contains($0) } } == [
+      seen.map { selection in names.map { selection.covers($0) } } == [
         [true, true, true, true], [true, false, false, false], [true, true, true, false],
       ])
+  }
+
+  @Test func `a flush tells the fleet unless it is local, and says how many daemons it told`() throws {
+    var answers = Answers()
+    answers.reach = .told(2)
+    let scene = try ControlScene(answers)
+    let told = try scene.client.flush([], below: false, .text)
+    #expect(told.content.hasSuffix("\ntold: 2 other daemons of the fleet\n") && !told.isIncomplete)
+    #expect(try scene.client.flush([], below: false, .json).content.hasSuffix(",\"told\":2}\n"))
+    #expect(try !scene.client.flush(["a.example"], below: true, isLocal: true, .text).content.contains("fleet"))
+    answers.reach = .failed("the store is not reached")
+    let failing = try ControlScene(answers)
+    let failed = try failing.client.flush([], below: false, .text)
+    #expect(failed.content.hasSuffix("\nother daemons of the fleet were not told: the store is not reached\n"))
+    #expect(failed.isIncomplete)
+  }
+
+  @Test func `the fleet is shown with its store, its savings and its members`() throws {
+    let none = try ControlScene().client.fleet(.text)
+    #expect(none.content == "no store: cache.redis is empty, or the cache is off\n" && none.isIncomplete)
+    let own = FleetMember(id: "aa", version: "0.2.0", fingerprint: "f1", host: "web-1")
+    var report = FleetReport(
+      store: StoreReport(
+        state: "in use", isUp: true, since: BootInstant(nanoseconds: 0), latency: .microseconds(200)), own: own)
+    report.droppedWrites = 1
+    report.place = "redis://127.0.0.1:6379/0"
+    report.counters.rejected = [FleetRejection.seal: 4]
+    (report.counters.leases.won, report.counters.leases.lost, report.counters.leases.expired) = (7, 6, 1)
+    report.members = [(own, 3), (FleetMember(id: "bb", version: "0.1.0", fingerprint: "f2", host: "web-2"), 40)]
+    var answers = Answers()
+    answers.fleet = report
+    var provider = ProviderReport(name: "ali")
+    (provider.siteUnits, provider.unitsPerDay) = (340, 1_000)
+    answers.reports = [provider]
+    let scene = try ControlScene(answers)
+    let shown = try scene.client.fleet(.text)
+    #expect(!shown.isIncomplete)
+    for part in [
+      "redis://127.0.0.1:6379/0: in use, answers in 0.2", "7 won, 6 left to others, 1 of them in vain",
+      "not sealed: fleet.secret_file is not set", "ali: 340 of 1000 today, by all daemons of the site", "seal 4",
+      "web-1 (this one)", "different: no answers are shared with it",
+    ] { #expect(shown.content.contains(part), "\(shown.content)") }
+    let json = try scene.client.fleet(.json).content
+    for part in [
+      "\"is_up\":true", "\"dropped_writes\":1", "\"seal\":4", "\"units\":{\"ali\":340}", "\"is_this\":true",
+    ] { #expect(json.contains(part), "\(json)") }
   }
 
   @Test func `providers are shown as a table and as JSON`() throws {

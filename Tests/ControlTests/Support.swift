@@ -2,6 +2,7 @@
 
 import DNSWire
 import EventLoop
+import Fleet
 import Glibc
 import HTTPTestSupport
 import Resolver
@@ -21,7 +22,7 @@ extension TemporaryFolder {
 
 /// What a scene's actions were asked for.
 final class Journal: Sendable {
-  let flushed = Mutex<[NameSelection]>([])
+  let flushed = Mutex<[FlushedNames]>([])
   /// The other commands, as words.
   let commands = Mutex<[String]>([])
   let watches = Watches()
@@ -53,6 +54,8 @@ struct Answers: Sendable {
   var overview = CacheOverview()
   var names: [NameReport] = []
   var numbers = DaemonNumbers.empty
+  var fleet: FleetReport?
+  var reach: FlushReach?
 }
 
 extension DaemonNumbers {
@@ -75,11 +78,13 @@ private struct NotedActions: ControlActions {
 
   private func note(_ line: String) { journal.commands.withLock { $0.append(line) } }
 
-  func flush(_ names: NameSelection) async -> FlushCounts {
+  func flush(_ names: FlushedNames, everywhere: Bool) async -> (counts: FlushCounts, reach: FlushReach?) {
     journal.flushed.withLock { $0.append(names) }
     await loop.sleep(for: .zero)
-    return answers.counts
+    return (answers.counts, everywhere ? answers.reach : nil)
   }
+
+  func fleet() async -> FleetReport? { answers.fleet }
 
   func providers() async -> [ProviderReport] { answers.reports }
 

@@ -1,6 +1,7 @@
-// FlushRequest.swift -- `POST /flush[?below]`: removes the names in the body, one per line, or everything.
+// FlushRequest.swift -- `POST /flush[?below][&local]`: removes the names in the body, one per line, or everything.
 
 import DNSWire
+import Fleet
 import Forwarder
 import HTTPMessage
 import HTTPServer
@@ -18,11 +19,14 @@ public struct FlushRequest: ControlRequest {
   /// The longest line with a name, in octets: 255, each of which may be escaped.
   static let longestName = 1024
 
-  let names: NameSelection
+  let names: FlushedNames
+  /// Whether other daemons of a fleet keep their answers.
+  let isLocal: Bool
 
   init(_ request: HTTPServerRequest) throws(ControlRefusal) {
-    guard request.query == nil || request.query == "below" else {
-      throw ControlRefusal(status: 400, reason: "unknown parameter; expected below")
+    let parameters = request.query.map { $0.split(separator: "&", omittingEmptySubsequences: false) } ?? []
+    guard parameters.allSatisfy({ $0 == "below" || $0 == "local" }), Set(parameters).count == parameters.count else {
+      throw ControlRefusal(status: 400, reason: "unknown parameter; expected below or local")
     }
     guard let body = String(validating: request.body, as: UTF8.self) else {
       throw ControlRefusal(status: 400, reason: "the names are not UTF-8")
@@ -36,22 +40,26 @@ public struct FlushRequest: ControlRequest {
       guard let name = DomainName(text: line) else {
         throw ControlRefusal(status: 400, reason: "line \(index + 1) is not a domain name")
       }
-      names.append(name)
+      names.append(name.lowercased)
     }
-    let isBelow = request.query != nil
+    let isBelow = parameters.contains("below")
+    isLocal = parameters.contains("local")
     guard !names.isEmpty || !isBelow else {
       throw ControlRefusal(status: 400, reason: "`below` needs at least one name")
     }
-    self.names = names.isEmpty ? .everything : NameSelection(names, andBelow: isBelow)
+    self.names = names.isEmpty ? .everything : .names(names, andBelow: isBelow)
   }
 
   func answer(from actions: any ControlActions) async -> any ControlText {
-    FlushText(counts: await actions.flush(names))
+    let (counts, reach) = await actions.flush(names, everywhere: !isLocal)
+    return FlushText(counts: counts, reach: reach)
   }
 }
 
 struct FlushText: ControlText {
   let counts: FlushCounts
+  /// What came of telling other daemons; nil if none was to be told.
+  var reach: FlushReach?
 
   var text: String {
     let parts = [
@@ -59,18 +67,30 @@ struct FlushText: ControlText {
       FlushText.count(counts.notListed, "\"not listed\" reply", "\"not listed\" replies"),
     ]
     let problem = counts.saveProblem.map { "cannot replace the cache file: \($0); a crash would bring them back\n" }
-    return "removed: \(parts.joined(separator: ", "))\n\(problem ?? "")"
+    return "removed: \(parts.joined(separator: ", "))\n\(reachLine)\(problem ?? "")"
+  }
+
+  private var reachLine: String {
+    switch reach {
+    case nil: ""
+    case .told(let count): "told: \(FlushText.count(count, "other daemon")) of the fleet\n"
+    case .failed(let reason): "other daemons of the fleet were not told: \(reason)\n"
+    }
   }
 
   var json: String {
     JSONText.object([
       "entries": "\(counts.entries)", "failures": "\(counts.failures)", "not_listed": "\(counts.notListed)",
       "save_problem": counts.saveProblem.map(JSONText.string),
+      "told": told.map { "\($0)" }, "fleet_problem": fleetProblem.map(JSONText.string),
     ])
   }
 
-  /// A flush that a crash would revert counts as failed.
-  var isIncomplete: Bool { counts.saveProblem != nil }
+  private var told: Int? { if case .told(let count) = reach { count } else { nil } }
+  private var fleetProblem: String? { if case .failed(let reason) = reach { reason } else { nil } }
+
+  /// A flush that a crash would revert, or that other daemons know nothing of, counts as failed.
+  var isIncomplete: Bool { counts.saveProblem != nil || fleetProblem != nil }
 
   private static func count(_ number: Int, _ one: String, _ more: String? = nil) -> String {
     "\(number) \(number == 1 ? one : more ?? one + "s")"
@@ -82,9 +102,13 @@ package func counted(_ number: UInt64, _ one: String) -> String { number == 1 ? 
 
 extension ControlClient {
   /// Removes names from the cache; if `names` is empty, everything.
+  ///
+  /// - Parameter isLocal: whether other daemons of a fleet keep their answers.
   public func flush(
-    _ names: [String], below: Bool, _ form: ControlForm
+    _ names: [String], below: Bool, isLocal: Bool = false, _ form: ControlForm
   ) throws(ControlClientError) -> ControlAnswer {
-    try ask(FlushRequest.self, query: below ? "?below" : "", form, lines: names)
+    let parameters = [below ? "below" : nil, isLocal ? "local" : nil].compactMap(\.self)
+    return try ask(
+      FlushRequest.self, query: parameters.isEmpty ? "" : "?\(parameters.joined(separator: "&"))", form, lines: names)
   }
 }

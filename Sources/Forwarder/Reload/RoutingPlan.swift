@@ -54,6 +54,7 @@ package struct RoutingPlan: Sendable {
         rules.append(RouteRule(names: rule.names, action: .route(UInt16(number))))
       }
     }
+    for number in routes.indices { routes[number].setFleetFingerprint(configuration) }
     self.routes = routes
     self.searchDomains = SearchDomain.judged(searchDomains)
     self.rules = rules

@@ -29,11 +29,15 @@ public struct CacheRemoval {
   /// The number of removed entries so far.
   public private(set) var count = 0
   private let names: NameSelection
+  private let end: Int64
   private var walk: CacheWalk
 
   /// Creates a removal, which does nothing before `advance`.
-  public init(of names: NameSelection, from cache: MessageCache) {
+  ///
+  /// - Parameter end: only entries that were stored before are removed, in nanoseconds of the boot-time clock.
+  public init(of names: NameSelection, from cache: MessageCache, storedBefore end: Int64 = .max) {
     self.names = names
+    self.end = end
     walk = CacheWalk(through: cache)
   }
 
@@ -47,7 +51,7 @@ public struct CacheRemoval {
     walk.advance(steps: most) { shard, walk in
       shard.visit(&walk) { entry in
         let key = UnsafeBufferPointer(start: CacheEntry.key(entry), count: Int(entry.pointee.keyLength))
-        guard names.contains(key: key) else { return }
+        guard names.contains(key: key), entry.pointee.storedAt < end else { return }
         shard.discard(entry)
         count += 1
       }

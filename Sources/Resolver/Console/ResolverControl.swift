@@ -29,12 +29,14 @@ extension Resolver {
   /// what providers are known not to list. Names of `refresh.keep` are fetched again at once.
   ///
   /// Questions in flight continue, and their answers are cached. Call it from a task that prefers the loop.
-  package func flush(_ names: NameSelection) async -> FlushCounts {
+  ///
+  /// - Parameter end: only what was stored before is removed from the cache.
+  package func flush(_ names: NameSelection, storedBefore end: BootInstant? = nil) async -> FlushCounts {
     var counts = FlushCounts()
     counts.failures = failures.remove(names)
     nxdomainNames.remove(names)
     for upstream in upstreams { counts.notListed += upstream.forgetNotListed(names) }
-    var removal = CacheRemoval(of: names, from: cache)
+    var removal = CacheRemoval(of: names, from: cache, storedBefore: end?.nanoseconds ?? .max)
     removal.advance(steps: Resolver.removalSteps)
     while !removal.isDone {
       await loop.sleep(for: .zero)

@@ -59,6 +59,10 @@ package final class FleetLevel {
   /// When the store was asked for its time, if it has not answered yet.
   var timeAskedAt: BootInstant?
   var flushes = FlushLog()
+  /// The ID of the last entry of the stream of flushes that is known: at first of none.
+  var lastFlush = "0-0"
+  /// When flushes were carried out whose sender had shown no secret.
+  var recentFlushes: [BootInstant] = []
   /// The units of each account.
   var units: [String: SiteUnits] = [:]
   /// The value by which a loss of the store's data shows; nil if it is not known.

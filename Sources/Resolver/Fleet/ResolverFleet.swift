@@ -7,6 +7,7 @@ import Fleet
 import Frontend
 import HTTPDNS
 import MessageCache
+import Store
 import Telemetry
 import Upstreams
 
@@ -16,6 +17,9 @@ extension Resolver {
     self.fleet?.close()
     self.fleet = fleet
   }
+
+  /// This machine has slept.
+  package func hasSlept() { fleet?.hasSlept() }
 
   /// The question under which the fleet knows a question; nil if its answer is not shared.
   ///
@@ -81,6 +85,24 @@ extension Resolver {
     fleet.keep(answer, to: shared, from: upstream.name, lifetime: finished.lifetime, sentAt: sentAt)
   }
 
+  // MARK: Flushes
+
+  /// Flushes names here and, unless that is not wanted, in the other daemons of the site.
+  package func flush(_ names: FlushedNames, everywhere: Bool) async -> (counts: FlushCounts, reach: FlushReach?) {
+    // The others' answers in the store are old from now on, so that nothing flushed comes back from there.
+    let reach = everywhere ? await fleet?.flush(names) : nil
+    return (await flush(NameSelection(names)), reach)
+  }
+
+  /// Takes entries of the stream of flushes.
+  package func took(flushes reply: RESPValue) {
+    for flush in fleet?.took(reply) ?? [] {
+      Task(executorPreference: loop) {
+        _ = await self.flush(NameSelection(flush.names), storedBefore: flush.before)
+      }
+    }
+  }
+
   // MARK: Refreshes
 
   /// What becomes of a refresh.
@@ -121,6 +143,16 @@ extension Resolver {
       return .adopted
     case .leads, .alone: return .ours
     case .waits: return .theirs
+    }
+  }
+}
+
+extension NameSelection {
+  /// The names of a flush.
+  init(_ names: FlushedNames) {
+    switch names {
+    case .everything: self = .everything
+    case .names(let names, let andBelow): self.init(names, andBelow: andBelow)
     }
   }
 }

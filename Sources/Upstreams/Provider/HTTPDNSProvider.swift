@@ -49,6 +49,10 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   var loggedState = LoggedProviderState()
   var limit: RequestLimit
   var budget: UnitBudget
+  /// Adds up the units of a site; nil if the limit is this daemon's own.
+  var sharing: (any UnitSharing)?
+  /// The last milestone of the site's units that was logged, and its day.
+  var milestone: (day: Int64, percent: Int) = (0, 0)
   let ledger: UnitLedger?
   /// Whether a reload has removed it. `heir` has its name now and pays for its transfers in flight.
   var isRetired = false
@@ -318,16 +322,11 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     guard hasUnits else {
       hasTrouble = true
       var refusal = UpstreamFailure(
-        .other, "units_per_day (\(settings.unitsPerDay)) used up; resets at 00:00 UTC", .account)
+        .other, "units_per_day (\(settings.unitsPerDay)) used up\(limitOwner); resets at 00:00 UTC", .account)
       refusal.isLogged = isLimitLogged
       return refusal
     }
     return nil
-  }
-
-  /// Whether the day has units left besides those of transfers in flight.
-  var hasUnits: Bool {
-    budget.isOpen(unixTime: loop.wallTime, now: loop.now.nanoseconds, reserve: unitsInFlight)
   }
 
   /// Asks one server. Repeats the transfer if the signature may have been refused for its time and the reply corrected
@@ -450,11 +449,12 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     if let heir { return heir.pay(units) }
     counters.units += units
     guard units > 0 else { return }
-    let milestone = budget.spend(units, unixTime: loop.wallTime, now: loop.now.nanoseconds)
-    if let milestone {
+    let own = budget.spend(units, unixTime: loop.wallTime, now: loop.now.nanoseconds)
+    sharing?.spent(own: budget.spent, day: budget.day)
+    if let milestone = sharing == nil ? own : newMilestone() {
       isLimitLogged = milestone == 100
       let rest = milestone < 100 ? "" : "; the provider is not asked until 00:00 UTC"
-      note(.warning, "provider \(name): \(milestone) % of units_per_day (\(settings.unitsPerDay)) used\(rest)")
+      note(.warning, "provider \(name): \(milestone) % of units_per_day (\(settings.unitsPerDay)) used\(limitOwner)\(rest)")
     }
     ledger?.didSpend()
   }

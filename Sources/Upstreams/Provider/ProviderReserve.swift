@@ -14,7 +14,9 @@ extension HTTPDNSProvider {
     guard settings.unitsPerDay > 0, reserve > 0 else { return nil }
     let (unixTime, now) = (loop.wallTime, loop.now.nanoseconds)
     // If no units are left at all, the provider itself refuses.
-    guard budget.isOpen(unixTime: unixTime, now: now), !budget.isOpen(unixTime: unixTime, now: now, reserve: reserve)
+    let others = othersUnits
+    guard budget.isOpen(unixTime: unixTime, now: now, reserve: others),
+      !budget.isOpen(unixTime: unixTime, now: now, reserve: others + reserve)
     else { return nil }
     counters.refusals += 1
     return .reserved(settings.unitsPerDay, reserve)

@@ -11,19 +11,23 @@ struct FlushCommand: ParsableCommand {
       Removes cached answers (fresh, stale and immutable ones), NXDOMAIN that covers a name, remembered failures, and \
       "not listed" replies of providers. The daemon fetches names of refresh.keep again at once, within the budget of \
       [refresh], and other names when a client asks for them. Questions in flight are not interrupted. The \
-      cache file, if there is one, has been replaced when the command exits.
+      cache file, if there is one, has been replaced when the command exits. With cache.redis the other daemons of the \
+      site flush the same names; --local keeps it to this one.
 
       Example: httpdnsd flush www.example.com
       Example: httpdnsd flush --below example.com
 
       Exit code 0: done; 1: the daemon cannot be reached or refuses; 2: removed, but the cache file could not be \
-      replaced; 64: a mistake on the command line.
+      replaced or the other daemons could not be told; 64: a mistake on the command line.
       """)
 
   @OptionGroup var control: ControlOptions
 
   @Flag(help: "Also remove everything below the names.")
   var below = false
+
+  @Flag(help: "Leave the other daemons of a fleet alone.")
+  var local = false
 
   @Argument(help: "Domain names, at most \(FlushRequest.mostNames). If none is given, everything is removed.")
   var names: [String] = []
@@ -43,6 +47,8 @@ struct FlushCommand: ParsableCommand {
   }
 
   func run() throws {
-    try control.report { client, form throws(ControlClientError) in try client.flush(names, below: below, form) }
+    try control.report { client, form throws(ControlClientError) in
+      try client.flush(names, below: below, isLocal: local, form)
+    }
   }
 }

@@ -61,6 +61,7 @@ struct RunCommand: ParsableCommand {
     do throws(StartError) {
       forwarder = try Forwarder(
         loaded.configuration, inherited: try supervision.sockets(), logger: logger, recorder: loaded.log.recorder)
+      forwarder.version = ProgramVersion.text
       let addresses = try forwarder.bind()
       for address in addresses { logger.info("listening on \(address)") }
       web = try MetricsAddress.open(loaded.configuration.web, forwarder, logger)

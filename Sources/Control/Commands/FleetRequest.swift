@@ -1,0 +1,137 @@
+// FleetRequest.swift -- `GET /fleet`: the store that daemons share, what it saves, and which daemons there are.
+
+import EventLoop
+import Fleet
+import Forwarder
+import HTTPMessage
+import HTTPServer
+import Resolver
+import Store
+import Telemetry
+import Upstreams
+
+struct FleetRequest: ControlRequest {
+  static let method = HTTPMethod.get
+  static let path = "/fleet"
+
+  init(_: HTTPServerRequest) {}
+
+  func answer(from actions: any ControlActions) async -> any ControlText {
+    FleetText(report: await actions.fleet(), providers: await actions.providers().compactMap(SiteUnitsLine.init))
+  }
+}
+
+/// A provider's units on the current day.
+struct SiteUnitsLine: Sendable {
+  var name: String
+  var units: Int
+  var limit: Int
+
+  init?(_ report: ProviderReport) {
+    guard let units = report.siteUnits else { return nil }
+    (name, self.units, limit) = (report.name, units, report.unitsPerDay)
+  }
+}
+
+struct FleetText: ControlText {
+  /// Nil without a store.
+  let report: FleetReport?
+  let providers: [SiteUnitsLine]
+
+  /// Whether the store is not used.
+  var isIncomplete: Bool { report.map { !$0.store.isUp || $0.isClockRefused } ?? true }
+
+  var text: String {
+    guard let report else { return "no store: cache.redis is empty, or the cache is off\n" }
+    let counters = report.counters
+    let (hits, misses) = (counters.count(of: .hit), counters.count(of: .miss))
+    let asked = hits + misses
+    var rows = [["store", "\(report.place): \(state(report))"]]
+    rows.append([
+      "answers",
+      "\(counted(asked, "look")), \(asked == 0 ? "none" : "\(hits * 100 / asked) %") with an answer; "
+        + "\(counters.count(of: .rejected)) refused, \(counters.count(of: .timeout)) too late, "
+        + "\(counters.count(of: .open)) without the store",
+    ])
+    rows.append([
+      "leases",
+      "\(counters.leases.won) won, \(counters.leases.lost) left to others, \(counters.leases.expired) of them in vain",
+    ])
+    rows.append([
+      "refreshes", "\(counters.adopted) adopted, \(counters.led) made for all, \(counters.alone) made alone",
+    ])
+    rows.append([
+      "values", "\(counters.writes) written, \(counters.failedWrites + report.droppedWrites) lost; "
+        + (report.hasSecret ? "sealed" : "not sealed: fleet.secret_file is not set"),
+    ])
+    for line in providers {
+      let limit = line.limit == 0 ? "" : " of \(line.limit)"
+      rows.append(["units", "\(line.name): \(line.units)\(limit) today, by all daemons of the site"])
+    }
+    let refused = FleetRejection.allCases.filter { counters.rejected[$0] != nil }
+      .map { "\($0.rawValue) \(counters.rejected[$0] ?? 0)" }
+    if !refused.isEmpty { rows.append(["refused", refused.joined(separator: ", ")]) }
+    var lines = TextTable.lines(rows)
+    if !report.members.isEmpty {
+      let members = report.members.map { member, age in
+        [
+          member.host + (member.id == report.own.id ? " (this one)" : ""), member.version,
+          TimeText.rough(.seconds(age)) + " ago",
+          member.fingerprint == report.own.fingerprint ? "the same" : "different: no answers are shared with it",
+        ]
+      }
+      lines += [""] + TextTable.lines([["daemon", "version", "last seen", "configuration"]] + members)
+    }
+    return lines.map { "\($0)\n" }.joined()
+  }
+
+  private func state(_ report: FleetReport) -> String {
+    if report.isClockRefused, let difference = report.clockDifference {
+      return "not used: its clock differs from this machine's by \(abs(difference)) s"
+    }
+    let latency = report.store.latency.map { ", answers in \(TimeText.milliseconds($0))" } ?? ""
+    let failure = report.store.isUp ? "" : report.store.lastFailure.map { "; \($0)" } ?? ""
+    return report.store.state + (report.store.isUp ? latency : failure)
+  }
+
+  var json: String {
+    guard let report else { return JSONText.object(["store": "null"]) }
+    let counters = report.counters
+    let looks = FleetResult.allCases.map { ($0.rawValue, "\(counters.count(of: $0))") }
+    let rejected = FleetRejection.allCases.map { ($0.rawValue, "\(counters.rejected[$0] ?? 0)") }
+    let members = report.members.map { member, age in
+      JSONText.object([
+        "id": JSONText.string(member.id), "host": JSONText.string(member.host),
+        "version": JSONText.string(member.version), "fingerprint": JSONText.string(member.fingerprint),
+        "seen_seconds_ago": "\(age)", "is_this": member.id == report.own.id ? "true" : "false",
+      ])
+    }
+    return JSONText.object([
+      "store": JSONText.string(report.place), "state": JSONText.string(report.store.state),
+      "is_up": report.store.isUp ? "true" : "false",
+      "latency_ms": report.store.latency.map { TimeText.thousandths($0) },
+      "last_failure": report.store.lastFailure.map(JSONText.string),
+      "clock_difference_seconds": report.clockDifference.map { "\($0)" },
+      "is_sealed": report.hasSecret ? "true" : "false", "looks": JSONText.object(looks),
+      "rejected": JSONText.object(rejected),
+      "leases": JSONText.object([
+        ("won", "\(counters.leases.won)"), ("lost", "\(counters.leases.lost)"),
+        ("expired", "\(counters.leases.expired)"), ("failed", "\(counters.leases.failed)"),
+      ]),
+      "refreshes": JSONText.object([
+        ("adopted", "\(counters.adopted)"), ("led", "\(counters.led)"), ("alone", "\(counters.alone)"),
+      ]),
+      "writes": "\(counters.writes)", "failed_writes": "\(counters.failedWrites)",
+      "dropped_writes": "\(report.droppedWrites)", "losses": "\(counters.losses)",
+      "units": JSONText.object(providers.map { ($0.name, "\($0.units)") }),
+      "members": JSONText.array(members),
+    ])
+  }
+}
+
+extension ControlClient {
+  /// Returns the state of the store and the daemons that share it.
+  public func fleet(_ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
+    try ask(FleetRequest.self, form)
+  }
+}

@@ -1,0 +1,58 @@
+// FleetReport.swift -- the state of the second level, for commands and metrics.
+
+import DNSWire
+import EventLoop
+import Fleet
+import Store
+
+/// The state of the store and of this daemon's part in the fleet.
+package struct FleetReport: Sendable {
+  /// The store's URL, without user and password.
+  package var place = ""
+  /// The state of the connection.
+  package var store: StoreReport
+  /// Counters since the start.
+  package var counters = FleetCounters()
+  /// Values that were dropped because too many waited.
+  package var droppedWrites: UInt64 = 0
+  /// By how many seconds the store's clock is ahead; nil if it is not known.
+  package var clockDifference: Int64?
+  /// Whether the store's clock is so far off that it is not used.
+  package var isClockRefused = false
+  /// Whether values are sealed.
+  package var hasSecret = false
+  /// Whether units are counted for the site.
+  package var sharesUnits = true
+  /// This daemon.
+  package var own: FleetMember
+  /// The daemons that are there, this one among them, and how many seconds ago each gave its last sign of life; empty where
+  /// nobody was asked.
+  package var members: [(member: FleetMember, age: Int64)] = []
+
+  /// Creates the report of a daemon that has done nothing yet.
+  package init(store: StoreReport, own: FleetMember) {
+    (self.store, self.own) = (store, own)
+  }
+}
+
+extension FleetLevel {
+  /// The state, without the members.
+  ///
+  /// - Parameter store: the state of the connection.
+  package func report(_ store: StoreReport) -> FleetReport {
+    loop.assertCurrent()
+    var report = FleetReport(store: store, own: member)
+    (report.counters, report.droppedWrites) = (counters, droppedWrites)
+    (report.clockDifference, report.isClockRefused) = (clock.difference, clock.isOff && keys.hasSecret)
+    (report.hasSecret, report.sharesUnits) = (keys.hasSecret, settings.sharesUnits)
+    return report
+  }
+
+  /// The daemons that are there, the one seen last first, and how many seconds ago that was.
+  package func present() async -> [(member: FleetMember, age: Int64)] {
+    let found = await members()
+    guard let now = clock.time(at: loop.now.nanoseconds) else { return [] }
+    return found.map { ($0.member, max(0, (now - $0.signedAt) / 1_000)) }
+      .sorted { ($0.1, $0.0.host, $0.0.id) < ($1.1, $1.0.host, $1.0.id) }
+  }
+}

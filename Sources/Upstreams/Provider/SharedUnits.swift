@@ -1,0 +1,49 @@
+// SharedUnits.swift -- a daily limit that counts for all daemons of a site.
+
+import Configuration
+import EventLoop
+
+/// Adds up the units of an account over all daemons of a site. Resolver's loop only.
+package protocol UnitSharing: AnyObject {
+  /// Notes what this daemon has spent on a day, in days since 1970.
+  func spent(own: Int, day: Int64)
+  /// The units that the other daemons have spent on that day, as far as is known.
+  func othersUnits(own: Int, day: Int64) -> Int
+}
+
+extension HTTPDNSProvider {
+  func share(units: (any UnitSharing)?) {
+    loop.assertCurrent()
+    sharing = units
+    guard let units, budget.spent > 0 else { return }
+    units.spent(own: budget.spent, day: budget.day)
+  }
+
+  /// The units of the day that the other daemons of the site have spent; 0 without a limit.
+  var othersUnits: Int {
+    guard settings.unitsPerDay > 0, let sharing else { return 0 }
+    // The day may have turned.
+    _ = budget.isOpen(unixTime: loop.wallTime, now: loop.now.nanoseconds)
+    return sharing.othersUnits(own: budget.spent, day: budget.day)
+  }
+
+  /// Whether the day has units left besides those of transfers in flight.
+  var hasUnits: Bool {
+    budget.isOpen(
+      unixTime: loop.wallTime, now: loop.now.nanoseconds, reserve: unitsInFlight + othersUnits)
+  }
+
+  /// Whose limit it is, for messages.
+  var limitOwner: String { sharing == nil ? "" : " for the site" }
+
+  /// The highest milestone of the site's units that has not been logged on this day; nil if there is none.
+  func newMilestone() -> Int? {
+    guard settings.unitsPerDay > 0, sharing != nil else { return nil }
+    let total = budget.spent + othersUnits
+    if budget.day != milestone.day { milestone = (budget.day, 0) }
+    let reached = UnitBudget.milestones.last { total >= max(1, settings.unitsPerDay * $0 / 100) } ?? 0
+    guard reached > milestone.percent else { return nil }
+    milestone.percent = reached
+    return reached
+  }
+}

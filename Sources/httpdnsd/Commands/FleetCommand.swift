@@ -1,0 +1,29 @@
+// FleetCommand.swift -- `httpdnsd fleet`: shows the store that daemons share, and which daemons there are.
+
+import ArgumentParser
+import Control
+
+struct FleetCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "fleet",
+    abstract: "Show the store that daemons share, and who is there.",
+    discussion: """
+      The store of cache.redis: whether it is used, and why not; how many looks found another daemon's answer; who \
+      asked the provider for all; refreshes that were adopted; billing units of the whole site; and the daemons that \
+      gave a sign of life within the last 21 minutes. A daemon with a different configuration shares no answers with \
+      this one.
+
+      Example: httpdnsd fleet
+
+      Example: httpdnsd fleet --json
+
+      Exit code 0: the store is used; 1: the daemon cannot be reached or refuses; 2: the store is not used, or there \
+      is none; 64: a mistake on the command line.
+      """)
+
+  @OptionGroup var control: ControlOptions
+
+  func run() throws {
+    try control.report { client, form throws(ControlClientError) in try client.fleet(form) }
+  }
+}
