@@ -15,7 +15,7 @@ public struct Configuration: Hashable, Sendable {
   public var localDNS = LocalDNS()
   /// The cache of responses.
   public var cache = Cache()
-  /// Sharing the store of `cache.redis` with other daemons.
+  /// How daemons share answers through the store of `cache.redis`.
   public var fleet = Fleet()
   /// Refreshing of entries before they expire.
   public var refresh = Refresh()
@@ -48,9 +48,18 @@ extension Configuration {
       from: root,
       Rule.Context(
         providers: providers.map(\.name), hasLocalDNS: hasLocalDNS, ownAddresses: listen.addresses))
-    root.section("cache") { cache.read(from: $0) }
-    root.section("fleet") { fleet.read(from: $0, cache.redis) }
-    fleet.check(cache.redis, in: root, hasLocalDNS: hasLocalDNS)
+    var isStoreSound = true
+    root.section("cache") { reader in
+      cache.read(from: reader)
+      isStoreSound = reader.isSound("redis")
+    }
+    // Without the table, too: some checks are about `cache.redis`.
+    root.section("fleet", orEmpty: true) { reader in
+      fleet.read(
+        from: reader,
+        Fleet.Context(
+          store: cache.redis, isStoreSound: isStoreSound, hasLocalDNS: hasLocalDNS, ownAddresses: listen.addresses))
+    }
     root.section("refresh") { refresh.read(from: $0) }
     root.section("ranking") { ranking.read(from: $0) }
     root.section("names") { names.read(from: $0) }

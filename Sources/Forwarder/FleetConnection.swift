@@ -24,7 +24,7 @@ final class FleetConnection {
 
   /// All that needs other connections if it changes.
   struct Settings: Hashable {
-    var url: StoreURL
+    var url: Configuration.StoreURL
     var fleet: Configuration.Fleet
     /// The fingerprint of the default route, as other daemons see it.
     var fingerprint: [UInt8]
@@ -129,14 +129,14 @@ final class FleetConnection {
 extension StoreSettings {
   fileprivate init(_ settings: FleetConnection.Settings) {
     let (url, fleet) = (settings.url, settings.fleet)
-    switch url.place {
-    case .unix(let path): self.init(address: .unix(path))
-    case .tcp(let host, let port, let isEncrypted):
+    switch url.endpoint {
+    case .socket(let path): self.init(address: .unix(path))
+    case .host(let host, let port):
       let tls = StoreTLS(name: fleet.tlsName ?? host.text, authorityFile: fleet.caFile ?? "")
-      self.init(address: .tcp(host: host.text, port: port), tls: isEncrypted ? tls : nil)
+      self.init(address: .tcp(host: host.text, port: port), tls: url.scheme == .rediss ? tls : nil)
     }
-    user = fleet.user.isEmpty ? url.user : fleet.user
-    password = StorePassword((fleet.password ?? url.password)?.reveal ?? [])
+    user = fleet.user ?? ""
+    password = StorePassword(fleet.password?.reveal ?? [])
     database = url.database
     (timeout, connectTimeout) = (fleet.timeout, fleet.connectTimeout)
   }

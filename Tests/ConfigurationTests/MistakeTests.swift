@@ -81,16 +81,6 @@ private let lines: [(text: String, line: String)] = [
     "localdns.search_domains: \"never\" is not valid; expected one of \"after-denial\", \"first\", \"ignore\""
   ),
   (
-    "cache.redis = { url = \"redis://10.0.0.1:6379\" }",
-    "cache.redis: a table is not valid; expected a URL of a Redis or Valkey server: "
-      + "redis://HOST:PORT/DATABASE, rediss://... for TLS, or unix:///PATH"
-  ),
-  (
-    "cache.redis = \"redis\"",
-    "cache.redis: \"redis\" is not valid; expected a URL of a Redis or Valkey server: redis://HOST:PORT/DATABASE, "
-      + "rediss://... for TLS, or unix:///PATH"
-  ),
-  (
     "listen.allow = [\"10.0.0.0/33\"]",
     "listen.allow[#1]: \"10.0.0.0/33\" is not valid; expected \"connected\" or a prefix, e.g. \"192.0.2.0/24\""
   ),

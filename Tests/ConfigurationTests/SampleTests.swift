@@ -21,7 +21,7 @@ import Testing
 
 /// A text whose secrets come from the environment and not from files and credentials, which only its reader has.
 private func withoutSecretFiles(_ text: some StringProtocol) -> String {
-  let key = /\b(access_key_secret|(?:aes_)?secret_key|(?:report_)?token|key)_(?:file|credential) = "[^"]*"/
+  let key = /\b((?:[a-z]+_)*(?:secret|key|token|password))_(?:file|credential) = "[^"]*"/
   return String(text).replacing(key) {
     "\($0.output.1)_env = \"\($0.output.1)\""
   }
@@ -31,6 +31,7 @@ private func withoutSecretFiles(_ text: some StringProtocol) -> String {
 private let secrets = [
   "access_key_secret": "secret", "token": "4711", "key": "0123456789abcdef", "secret_key": "0123456789abcdef",
   "aes_secret_key": "0123456789abcdef0123456789abcdef", "report_token": "0123456789abcdef",
+  "secret": "0123456789abcdef0123456789abcdef", "password": "password",
 ]
 
 /// The least that makes each of the providers that the sample file shows as comments, in their order.

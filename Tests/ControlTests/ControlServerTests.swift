@@ -68,7 +68,8 @@ import Testing
   }
 
   @Test func `the fleet is shown with its store, its savings and its members`() throws {
-    let none = try ControlScene().client.fleet(.text)
+    let alone = try ControlScene()
+    let none = try alone.client.fleet(.text)
     #expect(none.content == "no store: cache.redis is empty, or the cache is off\n" && none.isIncomplete)
     let own = FleetMember(id: "aa", version: "0.2.0", fingerprint: "f1", host: "web-1")
     var report = FleetReport(

@@ -18,6 +18,11 @@ extension Configuration.Log: Section {}
 extension Configuration.LocalDNS: Section {
   mutating func read(from reader: TableReader) { read(from: reader, ownAddresses: []) }
 }
+extension Configuration.Fleet: Section {
+  mutating func read(from reader: TableReader) {
+    read(from: reader, Context(store: nil, isStoreSound: true, hasLocalDNS: false, ownAddresses: []))
+  }
+}
 extension Configuration.Provider: Section {
   mutating func read(from reader: TableReader) { read(from: reader, Context(hasLocalDNS: false, ownAddresses: [])) }
 }
@@ -26,9 +31,9 @@ extension Configuration {
   /// The keys of all tables, each with its full names in messages, such as `listen.addresses`.
   private static let fullNames: [String: [String]] = {
     let sections: [(table: String, type: any Section.Type)] = [
-      ("listen", Listen.self), ("localdns", LocalDNS.self), ("cache", Cache.self), ("refresh", Refresh.self),
-      ("ranking", Ranking.self), ("names", Names.self), ("control", Control.self), ("web", Web.self),
-      ("log", Log.self),
+      ("listen", Listen.self), ("localdns", LocalDNS.self), ("cache", Cache.self), ("fleet", Fleet.self),
+      ("refresh", Refresh.self), ("ranking", Ranking.self), ("names", Names.self), ("control", Control.self),
+      ("web", Web.self), ("log", Log.self),
     ]
     var names = ["state_directory": ["state_directory at the top of the file"]]
     for section in sections {

@@ -47,7 +47,7 @@ func holdsSecret(_ key: String) -> Bool {
 func withoutCredentials(_ text: String, at place: ValuePath) -> String {
   var scheme = ""
   var rest = text[...]
-  if let separator = rest.firstRange(of: "://") {
+  if let separator = rest.firstRange(of: "://"), isScheme(rest[..<separator.lowerBound]) {
     scheme = String(rest[..<separator.upperBound])
     rest = rest[separator.upperBound...]
   }
@@ -64,6 +64,11 @@ func withoutCredentials(_ text: String, at place: ValuePath) -> String {
     rest = authority[...colon] + "…"
   }
   return scheme + rest
+}
+
+/// Whether the text has only characters of a scheme (RFC 3986 section 3.1): a password may stand before `://` too.
+private func isScheme(_ text: Substring) -> Bool {
+  text.utf8.allSatisfy { isLetterOrDigit($0) || "+-.".utf8.contains($0) }
 }
 
 /// Whether the text after an address or a dotted name is empty or a number, that is, a mistyped port: users do not have such

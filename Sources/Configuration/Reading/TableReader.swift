@@ -32,10 +32,9 @@ final class TableReader {
   func isSound(_ key: String) -> Bool { !unsound.contains(key) }
 
   /// Reads a key into a property that holds its default. A mistake leaves the default.
-  func read<Result: Equatable>(_ key: String, _ property: inout Result, _ form: Form<Result>) {
+  func read<Result>(_ key: String, _ property: inout Result, _ form: Form<Result>) {
     guard let value = value(key) else { return }
-    let place = place.key(key)
-    guard let result = form.read(value, place, report) else {
+    guard let result = form.read(value, place.key(key), report) else {
       unsound.insert(key)
       return
     }
@@ -43,8 +42,10 @@ final class TableReader {
   }
 
   /// Reads a table inside this one.
-  func section(_ key: String, _ body: (TableReader) -> Void) {
-    guard let value = value(key) else { return }
+  ///
+  /// - Parameter orEmpty: whether the body also runs, with an empty table, if there is none.
+  func section(_ key: String, orEmpty: Bool = false, _ body: (TableReader) -> Void) {
+    guard let value = value(key) ?? (orEmpty ? .table([:]) : nil) else { return }
     guard case .table(let table) = value else {
       report.refuse(value, is: "is not a table", at: place.key(key), allowed: "[\(key)]")
       return

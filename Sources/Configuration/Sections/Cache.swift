@@ -33,7 +33,7 @@ extension Configuration {
     public var nxdomainCut = true
     /// Whether each network has its own entries.
     public var perNetwork = false
-    /// The store that daemons of a site share; nil means none.
+    /// The store of a second-level cache that several daemons share; nil means none. `fleet` says how.
     public var redis: StoreURL?
   }
 
@@ -66,10 +66,7 @@ extension Configuration.Cache {
     reader.read("nxdomain_cut", &nxdomainCut, .boolean)
     reader.read("per_network", &perNetwork, .boolean)
     reader.read("redis", &redis, .optional(.storeURL))
-    if redis != nil, !isEnabled { reader.warn("redis", "has no effect: cache.enabled is false") }
-    if redis?.password != nil {
-      reader.warn("redis", "everyone who can read this file can read the password; use fleet.password_file instead")
-    }
+    if redis != nil, !isEnabled { reader.warn("redis", "has no effect with enabled = false") }
     reader.refuseInverted("min_ttl", minTTL, "max_ttl", maxTTL)
   }
 }

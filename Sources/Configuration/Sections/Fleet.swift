@@ -1,113 +1,147 @@
-// Fleet.swift -- the `[fleet]` section: how daemons of one site share the store of `cache.redis`.
+// Fleet.swift -- the `[fleet]` section: how daemons of one site use the store of `cache.redis`.
 
 import Ciphers
+import DNSWire
 
 extension Configuration {
-  /// Sharing answers, refreshes, units and flushes with other daemons.
+  /// How daemons share answers through the store that `cache.redis` names. Has no effect without one.
   public struct Fleet: Hashable, Sendable {
-    /// The prefix of every key in the store.
+    /// The prefix of every key in the store: 1 to 64 letters, digits, `-`, `_`, `.` and `:`; does not end with `:`.
     public var namespace = "httpdnsd"
-    /// The site; only daemons of the same one share answers.
+    /// Daemons share only with others of the same site: at most 255 characters, or none.
     public var site = ""
-    /// The ACL user; empty for the one in the URL, or the default one.
-    public var user = ""
-    /// The user's password; nil for the one in the URL, or none.
+    /// The ACL user, from here or from the URL of the store; nil means the store's default user.
+    public var user: String?
+    /// The password, from here or from the URL of the store; nil means none.
     public var password: Secret?
-    /// What values are sealed with; nil for not at all.
+    /// The secret that values are sealed with, at least 32 octets; nil means that they are not sealed.
     public var secret: Secret?
-    /// A PEM file of certificates that are trusted for the store, besides the system's; nil for none.
+    /// Absolute path of the certificate authorities for TLS; nil means the system's.
     public var caFile: String?
-    /// The name in the store's certificate, where it differs from the host in the URL; nil for the host.
+    /// The name in the store's certificate; nil means the host in the URL.
     public var tlsName: String?
-    /// The plain resolvers that find the store's host; empty for LocalDNS.
+    /// Classic DNS resolvers that look up the store's name; empty means LocalDNS.
     public var bootstrap: [Endpoint] = []
-    /// How long an answer waits for the store at most.
+    /// The longest time that an answer waits for the store, all exchanges together.
     public var timeout: Duration = .milliseconds(20)
-    /// The time for connecting to the store, which no client waits for.
+    /// The time limit for connecting to the store; no client waits for that.
     public var connectTimeout: Duration = .milliseconds(500)
-    /// How long an answer waits for another daemon that asks already.
+    /// The longest time that an answer waits for another daemon that is already asking; zero means none.
     public var wait: Duration = .milliseconds(150)
-    /// Whether `units_per_day` counts for all daemons of the site.
+    /// Whether billing units are counted for all daemons of the site together.
     public var units = true
   }
 }
 
 extension Configuration.Fleet {
-  /// - Parameter url: `cache.redis`.
-  mutating func read(from reader: TableReader, _ url: StoreURL?) {
-    let standard = Configuration.Fleet()
+  /// The parts of the configuration that the section is checked against.
+  struct Context {
+    /// `cache.redis`.
+    let store: Configuration.StoreURL?
+    /// Whether `cache.redis` is valid.
+    let isStoreSound: Bool
+    let hasLocalDNS: Bool
+    let ownAddresses: [Endpoint]
+  }
+
+  mutating func read(from reader: TableReader, _ context: Context) {
     reader.read("namespace", &namespace, .namespace)
     reader.read("site", &site, .site)
-    reader.read("user", &user, .userName)
+    reader.read("user", &user, .optional(.text))
     password = reader.secret("password")
-    secret = reader.secret("secret", .fleetSecret)
+    secret = reader.secret("secret", .sealingSecret)
     reader.warnOfInlineSecrets()
     reader.read("ca_file", &caFile, .optional(.absolutePath))
-    if let caFile { reader.requireReadable("ca_file", caFile, mark: ("-----BEGIN CERTIFICATE", "certificate")) }
-    reader.read("tls_name", &tlsName, .optional(.text))
+    reader.read("tls_name", &tlsName, .optional(.tlsName))
     reader.read("bootstrap", &bootstrap, .distinctList(of: .resolver))
     reader.read("timeout", &timeout, .duration(.milliseconds(1) ... .milliseconds(500)))
     reader.read("connect_timeout", &connectTimeout, .duration(.milliseconds(10) ... .seconds(10)))
     reader.read("wait", &wait, .duration(.zero ... .seconds(2)))
     reader.read("units", &units, .boolean)
-    guard let url else {
-      if self != standard { reader.report.warn("has no effect: cache.redis is empty", at: reader.place) }
+    if let caFile { reader.requireReadable("ca_file", caFile, mark: ("CERTIFICATE-----", "PEM certificates")) }
+    reader.refuseOwn("bootstrap", bootstrap.map { .endpoint($0) }, context.ownAddresses)
+    guard context.isStoreSound else { return }
+    guard let store = context.store else {
+      if self != Configuration.Fleet() { reader.report.warn("has no effect without cache.redis", at: reader.place) }
       return
     }
-    if !user.isEmpty, !url.user.isEmpty, user != url.user {
-      reader.refuse("user", is: "differs from the user in cache.redis", allowed: "only one of them")
+    checkHost(of: store, reader, context)
+    joinCredentials(of: store, reader)
+  }
+
+  /// Warns about a store that others can reach, and about keys that have no effect on this one.
+  private func checkHost(of store: Configuration.StoreURL, _ reader: TableReader, _ context: Context) {
+    if store.scheme != .rediss {
+      if caFile != nil { reader.warn("ca_file", "has no effect without rediss:// in cache.redis") }
+      if tlsName != nil { reader.warn("tls_name", "has no effect without rediss:// in cache.redis") }
     }
-    if password != nil, url.password != nil {
-      reader.refuseSecret("password", "cache.redis has a password already")
+    if !store.isOnThisMachine, !reader.isSecretGiven("secret") {
+      reader.report.warn(
+        "without fleet.secret_file whoever can write to the store decides where names lead", at: .store)
     }
-    if case .tcp(_, _, isEncrypted: true) = url.place { return }
-    for (key, isSet) in [("ca_file", caFile != nil), ("tls_name", tlsName != nil)] where isSet {
-      reader.warn(key, "has no effect: cache.redis is not a rediss:// URL")
+    if case .host(.name, _) = store.endpoint {
+      if bootstrap.isEmpty, !context.hasLocalDNS, reader.isSound("bootstrap") {
+        reader.report.refuse(
+          "the URL's host is a name and nothing can resolve it", at: .store,
+          allowed: "use an address in the URL, or set fleet.bootstrap or localdns.servers", .failure)
+      }
+    } else if !bootstrap.isEmpty {
+      reader.warn("bootstrap", "not used: cache.redis has no name to look up")
     }
   }
 
-  /// Checks what concerns `cache.redis` whether or not there is a `[fleet]` section.
-  func check(_ url: StoreURL?, in root: TableReader, hasLocalDNS: Bool) {
-    guard let url else { return }
-    let place = root.place.key("cache").key("redis")
-    if case .tcp(.name(let name), _, _) = url.place {
-      if bootstrap.isEmpty, !hasLocalDNS {
-        root.report.refuse(
-          "no resolver may look up \(name)", at: place,
-          allowed: "use an address, or set fleet.bootstrap or localdns.servers", .failure)
+  /// Takes user and password from the URL, unless that contradicts this section.
+  private mutating func joinCredentials(of store: Configuration.StoreURL, _ reader: TableReader) {
+    if let storeUser = store.user {
+      if let user, user != storeUser {
+        reader.refuse("user", "cache.redis has another user", remedy: "remove one of them")
       }
-    } else if !bootstrap.isEmpty {
-      root.report.warn("not used: cache.redis needs no look-up", at: root.place.key("fleet").key("bootstrap"))
+      user = storeUser
     }
-    if secret == nil, !url.isLocal {
-      root.report.warn(
-        "without fleet.secret_file whoever can write to the store decides where names lead", at: place)
+    if let storePassword = store.password {
+      reader.refuseSecret("password", "cache.redis has a password too")
+      reader.report.warn(
+        "everyone who can read this file can read the password; use fleet.password_file instead", at: .store)
+      password = storePassword
+    }
+  }
+}
+
+extension ValuePath {
+  fileprivate static let store = ValuePath.root.key("cache").key("redis")
+}
+
+extension Configuration.StoreURL {
+  /// Whether only this machine can reach the store: by a Unix socket or a loopback address.
+  fileprivate var isOnThisMachine: Bool {
+    switch endpoint {
+    case .socket: true
+    case .host(.address(let address), _): address.isLoopback
+    case .host(.name, _): false
     }
   }
 }
 
 extension SecretForm {
-  /// A secret that cannot be guessed.
-  fileprivate static var fleetSecret: SecretForm {
-    SecretForm("at least 32 octets, for example from `head -c 32 /dev/urandom | base64`") { $0.count >= 32 }
+  fileprivate static var sealingSecret: SecretForm {
+    SecretForm("at least 32 octets: make one with `head -c 32 /dev/urandom | base64`") { $0.count >= 32 }
   }
 }
 
 extension Form where Result == String {
+  /// The prefix of keys in a store, as an ACL pattern can name it.
   fileprivate static var namespace: Form {
-    Form("1 to 64 letters, digits, \"-\", \"_\", \".\" or \":\", not ending with \":\"") { value in
-      value.line.flatMap { line in
-        let isPlain = line.utf8.allSatisfy { isLetterOrDigit($0) || "-_.:".utf8.contains($0) }
-        return isPlain && (1...64).contains(line.utf8.count) && !line.hasSuffix(":") ? line : nil
-      }
+    Form("1 to 64 letters, digits, \"-\", \"_\", \".\" or \":\", not \":\" at the end") { value in
+      guard let line = value.line, (1...64).contains(line.utf8.count), !line.hasSuffix(":"),
+        line.utf8.allSatisfy({ isLetterOrDigit($0) || "-_.:".utf8.contains($0) })
+      else { return nil }
+      return line
     }
   }
 
   fileprivate static var site: Form {
-    Form("one line of at most 255 octets") { value in value.line.flatMap { $0.utf8.count <= 255 ? $0 : nil } }
-  }
-
-  fileprivate static var userName: Form {
-    Form("one line without blanks") { value in value.line.flatMap { $0.contains(" ") ? nil : $0 } }
+    Form("one line of at most 255 characters") { value in
+      value.line.flatMap { $0.unicodeScalars.count <= 255 ? $0 : nil }
+    }
   }
 }
