@@ -26,7 +26,7 @@ final class StoreConnection {
   /// Commands without a reply that a connection may have.
   static let unansweredLimit = 256
   /// Octets that may wait for the kernel to take them.
-  private static let unsentLimit = 1 << 20
+  private static let unsentLimit = 4 << 20
 
   private let settings: StoreSettings
   private let tls: StoreTLSContext?

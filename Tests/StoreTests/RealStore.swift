@@ -1,0 +1,116 @@
+// RealStore.swift -- a redis-server of the machine on a Unix socket, and certificates for it.
+
+import EventLoop
+import Glibc
+import Store
+import TestSupport
+import Testing
+
+/// A store that runs as long as the object lives.
+final class RealStore: Sendable {
+  /// Whether the machine has one.
+  static let isInstalled = access("/usr/bin/redis-server", X_OK) == 0
+  let folder: TemporaryFolder
+  private let pid: pid_t
+
+  /// Starts a store, or starts one again in the folder of one that has ended, and waits until it takes connections.
+  ///
+  /// - Parameter lines: of its configuration.
+  init(_ lines: [String] = [], in folder: TemporaryFolder = TemporaryFolder()) throws {
+    self.folder = folder
+    folder.remove("socket")
+    let usual = [
+      "port 0", "unixsocket \(folder.path)/socket", "save \"\"", "appendonly no", "dir \(folder.path)",
+      "logfile \(folder.path)/log", "daemonize no",
+    ]
+    let file = folder.write((usual + lines).map { "\($0)\n" }.joined(), to: "redis.conf")
+    pid = try spawn(["/usr/bin/redis-server", file])
+    let path = folder.path(of: "socket")
+    try #require(comes { RealStore.takes(path) }, "\(String(decoding: folder.read("log") ?? [], as: UTF8.self))")
+  }
+
+  deinit {
+    kill(pid, SIGKILL)
+    while waitpid(pid, nil, 0) < 0, errno == EINTR {}
+  }
+
+  var settings: StoreSettings {
+    var settings = StoreSettings(address: .unix(folder.path(of: "socket")))
+    settings.timeout = .seconds(5)
+    settings.connectTimeout = .seconds(10)
+    return settings
+  }
+
+  func signal(_ number: Int32) { kill(pid, number) }
+
+  /// A port of loopback that was free.
+  static func freePort() -> UInt16 {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(descriptor) }
+    let address = SocketAddress(octets: [127, 0, 0, 1], port: 0)!
+    _ = address.withSockaddr { bind(descriptor, .init(__sockaddr__: $0), $1) }
+    return SocketAddress(boundTo: descriptor)?.port ?? 0
+  }
+
+  /// Whether somebody listens at a path.
+  private static func takes(_ path: String) -> Bool {
+    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(descriptor) }
+    var form = sockaddr_un()
+    form.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &form.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
+    guard let address = withUnsafeBytes(of: form, { SocketAddress(copying: $0) }) else { return false }
+    return address.withSockaddr { connect(descriptor, .init(__sockaddr__: $0), $1) } == 0
+  }
+}
+
+/// Starts a program that ends with this process.
+private func spawn(_ arguments: [String]) throws -> pid_t {
+  var pointers = (["setpriv", "--pdeathsig", "KILL", "--"] + arguments).map { strdup($0) } + [nil]
+  defer { for pointer in pointers { free(pointer) } }
+  var child: pid_t = 0
+  let failure = posix_spawnp(&child, "setpriv", nil, nil, &pointers, environ)
+  try #require(failure == 0, "cannot start \(arguments[0])")
+  return child
+}
+
+/// An authority for tests, and certificates that it signed. Made by openssl, in the folder.
+struct TestCertificates {
+  let folder: TemporaryFolder
+  var authority: String { folder.path(of: "ca.pem") }
+
+  init(in folder: TemporaryFolder) throws {
+    self.folder = folder
+    let lines = [
+      "[ca]", "default_ca = d", "[d]", "database = \(folder.path)/index", "new_certs_dir = \(folder.path)",
+      "default_md = sha256", "policy = p", "copy_extensions = copy", "rand_serial = yes", "[p]",
+      "commonName = supplied",
+    ]
+    folder.write(lines.map { "\($0)\n" }.joined(), to: "ca.conf")
+    folder.write("", to: "index")
+    // Several certificates have the same subject.
+    folder.write("unique_subject = no\n", to: "index.attr")
+    try openssl(["req", "-x509", "-days", "30", "-subj", "/CN=authority", "-out", authority] + newKey("ca"))
+  }
+
+  /// Makes `name.pem` and `name.key`, valid until the year `end` begins.
+  func make(_ name: String, for names: String, until end: Int = 2120) throws {
+    let request = folder.path(of: "\(name).csr")
+    try openssl(
+      ["req", "-new", "-subj", "/CN=store", "-addext", "subjectAltName=\(names)", "-out", request] + newKey(name))
+    try openssl([
+      "ca", "-batch", "-notext", "-config", folder.path(of: "ca.conf"), "-cert", authority, "-keyfile",
+      folder.path(of: "ca.key"), "-in", request, "-startdate", "20200101000000Z", "-enddate", "\(end)0101000000Z",
+      "-out",
+      folder.path(of: "\(name).pem"),
+    ])
+  }
+
+  private func newKey(_ name: String) -> [String] {
+    ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", folder.path(of: "\(name).key")]
+  }
+
+  private func openssl(_ arguments: [String]) throws {
+    try #require(try run(["openssl"] + arguments, isQuiet: true) == 0, "openssl \(arguments)")
+  }
+}

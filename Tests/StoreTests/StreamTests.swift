@@ -1,0 +1,177 @@
+// StreamTests.swift -- a connection of its own for a command that blocks.
+
+import EventLoop
+import Store
+import TestSupport
+import Testing
+
+/// A stream, and what came of it.
+private final class StreamScene {
+  let stream: StoreStream
+  private(set) var replies: [RESPValue] = []
+  private(set) var events: [StoreEvent] = []
+  private(set) var connections = 0
+  var last = 0
+
+  init(_ settings: StoreSettings, on loop: EventLoop) {
+    var pass: (StoreEvent) -> Void = { _ in }
+    stream = StoreStream(settings, on: loop, resolve: { _ in [] }) { pass($0) }
+    pass = { [unowned self] in events.append($0) }
+    stream.onConnected = { [unowned self] in connections += 1 }
+  }
+
+  deinit { stream.close() }
+
+  func read() {
+    stream.read({ [unowned self] in words("XREAD", "BLOCK", "0", "STREAMS", "f", "\(last)") }) { [unowned self] in
+      replies.append($0)
+      last += 1
+    }
+  }
+}
+
+@Suite struct `A store stream` {
+  @Test func `a stream sends the next command after each reply, and has no timer while it waits`() throws {
+    try onLoop { loop in
+      let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .nothing }
+      let timers = loop.timers.count
+      let scene = StreamScene(store.settings, on: loop)
+      scene.read()
+      #expect(await loop.until { store.commands.last?.last == "0" })
+      #expect(scene.connections == 1 && scene.stream.isConnected)
+      store.send("*1\r\n:1\r\n")
+      #expect(await loop.until { store.commands.last?.last == "1" })
+      store.send("*1\r\n:2\r\n")
+      #expect(await loop.until { store.commands.last?.last == "2" })
+      #expect(scene.replies == [.array([.integer(1)]), .array([.integer(2)])])
+      await loop.turn()
+      #expect(loop.timers.count == timers)
+      scene.stream.close()
+      #expect(await loop.until { store.connectionCount == 0 })
+      #expect(scene.events.isEmpty)
+    }
+  }
+
+  @Test func `a stream connects again, and takes up where it was`() throws {
+    try onLoop { loop in
+      let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .nothing }
+      let scene = StreamScene(store.settings, on: loop)
+      scene.read()
+      #expect(await loop.until { store.commands.last?.last == "0" })
+      store.send("*1\r\n:1\r\n")
+      #expect(await loop.until { store.commands.last?.last == "1" })
+      store.stop()
+      #expect(await loop.until { !scene.stream.isConnected })
+      store.resume()
+      loop.skip(.seconds(2))
+      #expect(await loop.until { scene.connections == 2 })
+      #expect(await loop.until { store.commands.filter { $0.last == "1" }.count == 2 })
+      #expect(scene.events.count == 1 && scene.events[0].level == .warning)
+    }
+  }
+
+  @Test(arguments: ["-ERR wrong\r\n", "$-1\r\n", "*-1\r\n", "-LOADING\r\n"])
+  func `a stream pauses after an error or nothing, and does not ask at once`(reply: String) throws {
+    try onLoop { loop in
+      let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .octets(reply) }
+      let scene = StreamScene(store.settings, on: loop)
+      scene.read()
+      #expect(await loop.until { store.commands.count == 2 })
+      for _ in 0..<5 { await loop.turn() }
+      #expect(store.commands.count == 2 && scene.replies.isEmpty)
+      loop.skip(.seconds(2))
+      #expect(await loop.until { store.commands.count == 3 })
+      #expect(store.accepted == 1)
+    }
+  }
+
+  @Test func `a stream that may not read is one error line, and tries again after a minute`() throws {
+    try onLoop { loop in
+      let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .error("NOPERM no xread") }
+      let scene = StreamScene(store.settings, on: loop)
+      scene.read()
+      #expect(await loop.until { scene.events.count == 1 })
+      #expect(scene.events[0].level == .error && scene.events[0].text.contains("XREAD was refused"))
+      loop.skip(.seconds(59))
+      await loop.turn()
+      #expect(store.accepted == 1)
+      loop.skip(.seconds(61))
+      #expect(await loop.until { store.accepted == 2 })
+    }
+  }
+
+  @Test func `a stream takes a reply of 1 MiB and refuses more`() throws {
+    try onLoop { loop in
+      let count = 16
+      let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .nothing }
+      let scene = StreamScene(store.settings, on: loop)
+      scene.read()
+      #expect(await loop.until { store.commands.count == 2 })
+      let piece = "$65000\r\n\(String(repeating: "x", count: 65_000))\r\n"
+      store.send("*\(count)\r\n")
+      for _ in 0..<count {
+        store.send(piece)
+        await loop.turn()
+      }
+      #expect(await loop.until { scene.replies.count == 1 })
+      #expect(await loop.until { store.commands.count == 3 })
+      store.send("*\(count + 1)\r\n")
+      for _ in 0...count {
+        store.send(piece)
+        await loop.turn()
+      }
+      #expect(await loop.until { !scene.stream.isConnected })
+      #expect(scene.replies.count == 1)
+    }
+  }
+
+  @Test func `a stream may be closed by what it calls`() throws {
+    try onLoop { loop in
+      let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .octets("*0\r\n") }
+      var asked = 0
+      var stream: StoreStream? = StoreStream(store.settings, on: loop, resolve: { _ in [] }) { _ in }
+      stream?.read({
+        asked += 1
+        return words("XREAD")
+      }) { _ in stream?.close() }
+      #expect(await loop.until { store.commands.count == 2 })
+      #expect(await loop.until { store.connectionCount == 0 })
+      #expect(asked == 1)
+      weak let weakly = stream
+      stream = nil
+      #expect(weakly == nil)
+    }
+  }
+
+  @Test(.enabled(if: RealStore.isInstalled)) func `a stream reads what others add to a real store`() throws {
+    let store = try RealStore()
+    try onLoop { loop in
+      let scene = ClientScene(store.settings, on: loop)
+      try await scene.up(loop)
+      let stream = StoreStream(store.settings, on: loop, resolve: { _ in [] }) { _ in }
+      var last = "0-0"
+      var seen: [String] = []
+      stream.read({ words("XREAD", "BLOCK", "0", "STREAMS", "f", last) }) { reply in
+        guard case .array(let streams) = reply, case .array(let pair)? = streams.first,
+          case .array(let entries)? = pair.last
+        else { return }
+        for case .array(let entry) in entries {
+          guard case .bulk(let id)? = entry.first, case .array(let fields)? = entry.last else { return }
+          last = String(decoding: id, as: UTF8.self)
+          if case .bulk(let value)? = fields.last { seen.append(String(decoding: value, as: UTF8.self)) }
+        }
+      }
+      #expect(await loop.until { stream.isConnected })
+      for number in 0..<20 { scene.client.post(words("XADD", "f", "MAXLEN", "~", "1000", "*", "p", "v\(number)"), nil) }
+      #expect(await loop.until { seen.count == 20 })
+      #expect(seen == (0..<20).map { "v\($0)" })
+      // Whoever was away gets what came meanwhile.
+      _ = await scene.client.tell("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+      scene.client.post(words("XADD", "f", "*", "p", "late"), nil)
+      #expect(await loop.until { !stream.isConnected })
+      loop.skip(.seconds(2))
+      #expect(await loop.until { seen.last == "late" })
+      stream.close()
+    }
+  }
+}
