@@ -211,7 +211,7 @@ let fuzzing: [Target] =
         "DNSWire", "EventLoop", "Ciphers", "Configuration", "HTTPMessage", "HTTPDNS", "MessageCache", "Routing",
         "Listener",
         "LocalDNS",
-        "Persistence", "Frontend", "Resolver", "Forwarder", "CEvent",
+        "Persistence", "Store", "Frontend", "Resolver", "Forwarder", "CEvent",
       ],
       path: "Fuzz/FuzzProperties", cSettings: glibc, swiftSettings: strict),
     .testTarget(name: "CorpusTests", dependencies: ["FuzzProperties"], cSettings: glibc, swiftSettings: testSettings),
