@@ -122,7 +122,7 @@ final class StoreConnection {
   private func locate(_ resolve: @escaping StoreResolver) {
     switch settings.address {
     case .unix(let path):
-      connect(to: SocketAddress(unixPath: path).map { [$0] } ?? [], or: "the path is too long for a socket")
+      connect(to: SocketAddress(unixPath: path).map { [$0] } ?? [], or: "not a path for a socket")
     case .tcp(let host, let port):
       let literal = SocketAddress(text: host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)")
       if let literal { return connect(to: [literal], or: "") }
