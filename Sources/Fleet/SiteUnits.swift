@@ -22,7 +22,8 @@ public struct SiteUnits: Sendable {
   /// Those of them that the store has counted, or is about to.
   private var reported = 0
   private var losses = 0
-  private var isReporting = false
+  /// What was added and is not confirmed yet; nil for nothing.
+  private var pending: Increment?
   /// The site's units on that day by the last reply; 0 before the first one.
   public private(set) var total = 0
 
@@ -31,7 +32,7 @@ public struct SiteUnits: Sendable {
 
   /// The day's units that count against the limit: the site's, or this daemon's own while it knows no better. What this
   /// daemon has spent since the last reply is added.
-  public var spent: Int { max(own, total + max(0, own - reported)) }
+  public var spent: Int { max(own, total + max(0, own - reported) + (pending?.units ?? 0)) }
 
   /// Notes this daemon's count.
   ///
@@ -47,9 +48,9 @@ public struct SiteUnits: Sendable {
 
   /// What is to be added now; nil if there is nothing, or the last addition is not confirmed yet.
   public mutating func next() -> Increment? {
-    guard !isReporting, own > reported else { return nil }
-    isReporting = true
+    guard pending == nil, own > reported else { return nil }
     let increment = Increment(day: day, units: own - reported, losses: losses)
+    pending = increment
     reported = own
     return increment
   }
@@ -58,14 +59,24 @@ public struct SiteUnits: Sendable {
   ///
   /// - Parameter total: the counter's value.
   public mutating func counted(_ increment: Increment, total: Int) {
-    isReporting = false
+    pending = nil
     guard increment.day == day, increment.losses == losses else { return }
     self.total = max(0, total)
   }
 
+  /// The counter was read.
+  ///
+  /// - Parameters:
+  ///   - total: its value.
+  ///   - day: the day that it is of.
+  public mutating func saw(total: Int, day: Int64) {
+    if day > self.day { note(own: 0, day: day) }
+    if day == self.day { self.total = max(0, total) }
+  }
+
   /// It is not known whether the store has counted it: better twice than never.
   public mutating func failed(_ increment: Increment) {
-    isReporting = false
+    pending = nil
     guard increment.day == day, increment.losses == losses else { return }
     reported = max(0, reported - increment.units)
   }

@@ -89,7 +89,10 @@ final class FleetConnection {
     nonisolated(unsafe) let level = settings.fleet.units ? level : nil
     resolver.assumeIsolated { resolver in
       for (provider, upstream) in zip(configuration.providers, resolver.upstreams) {
-        upstream.share(units: level.map { AccountUnits($0, account: provider.fleetAccount) })
+        upstream.share(
+          units: level.map {
+            AccountUnits($0, account: provider.fleetAccount, isLimited: provider.unitsPerDay > 0)
+          })
       }
     }
   }

@@ -114,6 +114,13 @@ public final class StoreClient: StoreLink {
 
   // MARK: - Commands
 
+  /// Says that the store would be used if it were up, so that a connection is tried sooner.
+  public func want() {
+    loop.assertCurrent()
+    wasWanted = true
+    if state == .idle || state == .dormant { rest(.zero) }
+  }
+
   /// Sends a command; fails at once, though not during this call, while the store is not up.
   public func call(_ words: [[UInt8]], timeout: Duration, _ done: @escaping Completion) {
     loop.assertCurrent()

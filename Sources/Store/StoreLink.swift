@@ -24,6 +24,9 @@ public protocol StoreLink: AnyObject {
   /// Whether the store also takes writes, as far as is known. Nothing keeps a caller from trying.
   var mayWrite: Bool { get }
 
+  /// Says that the store would be used if it were up, so that a connection is tried sooner.
+  func want()
+
   /// Sends a command, its name first.
   ///
   /// - Parameters:

@@ -129,7 +129,9 @@ private let sealed = FleetKeys(namespace: "httpdnsd", site: "", secret: secret)
     refused(.message) { $0.message.header.tc = true }
     refused(.question) { $0.message.questions = [] }
     refused(.question) { $0.message.questions = [Message.Entry(Question(name: name, type: .aaaa))] }
-    refused(.question) { $0.message.questions = [Message.Entry(Question(name: DomainName(text: "x.example")!, type: .a))] }
+    refused(.question) {
+      $0.message.questions = [Message.Entry(Question(name: DomainName(text: "x.example")!, type: .a))]
+    }
     refused(.lifetime) { $0.stored = now + 1_001 }
     refused(.lifetime) { $0.stored = -1 }
     refused(.lifetime) { $0.expires = $0.stored }

@@ -28,6 +28,22 @@ import Testing
     #expect(units.spent == 208 && nothing == nil)
   }
 
+  @Test func `what is on its way counts, and so does what was read meanwhile`() throws {
+    var units = SiteUnits()
+    units.saw(total: 40, day: 1)
+    #expect(units.spent == 40)
+    units.note(own: 5, day: 1)
+    #expect(units.spent == 45)
+    let increment = try next(&units)
+    #expect(units.spent == 45)
+    units.saw(total: 50, day: 1)
+    #expect(units.spent == 55)
+    units.counted(increment, total: 57)
+    #expect(units.spent == 57)
+    units.saw(total: 9_999, day: 0)
+    #expect(units.spent == 57)
+  }
+
   @Test func `a report without a reply is made again`() throws {
     var units = SiteUnits()
     units.note(own: 5, day: 1)

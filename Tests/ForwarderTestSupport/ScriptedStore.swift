@@ -52,7 +52,9 @@ final class ScriptedStore: @unchecked Sendable {
     commands[name, default: 0] += 1
     func number(_ index: Int) -> Int64 { Int64(String(decoding: words[index], as: UTF8.self))! }
     let writes = ["SET", "DEL", "INCRBY", "ZADD", "ZREMRANGEBYSCORE", "XADD"]
-    if condition == .readOnly, writes.contains(name) { return .error("READONLY You can't write against a read only replica.") }
+    if condition == .readOnly, writes.contains(name) {
+      return .error("READONLY You can't write against a read only replica.")
+    }
     values = values.filter { $0.value.expiresAt.map { $0 > loop.now } ?? true }
     switch name {
     case "GET": return values[words[1]].map { .bulk($0.octets) } ?? .null
@@ -96,6 +98,8 @@ final class ScriptedLink: StoreLink, @unchecked Sendable {
   var onUp: (() -> Void)?
 
   init(_ store: ScriptedStore) { self.store = store }
+
+  func want() {}
 
   func call(_ words: [[UInt8]], timeout: Duration, _ done: @escaping Completion) {
     let loop = store.loop

@@ -42,7 +42,8 @@ final class FleetScene {
       script ?? { question, _ in .answer(.addresses(question.name, "192.0.2.1", ttl: 60), after: .milliseconds(100)) }
     providers = (0..<count).map { _ in ScriptedUpstream(on: loop, script) }
     scenes = providers.map { provider in
-      let local = local ? ScriptedLocalDNS(on: loop) { q, _ in .answer(.addresses(q.name, "192.0.2.53", ttl: 60)) } : nil
+      let local =
+        local ? ScriptedLocalDNS(on: loop) { q, _ in .answer(.addresses(q.name, "192.0.2.53", ttl: 60)) } : nil
       return ResolverScene(on: loop, [provider], local: local) { settings in
         settings.routes[0].fleetFingerprint = [UInt8](repeating: 1, count: 32)
         configure(&settings)
@@ -114,13 +115,15 @@ final class FleetScene {
   }
 
   @Test func `NXDOMAIN and NODATA are shared, failures and LocalDNS's answers are not`() throws {
-    let fleet = FleetScene(2, local: true, script: { question, _ in
-      switch question.name.text {
-      case "no.example.": .answer(.negative(.nxDomain, zone: name("example")))
-      case "empty.example.": .answer(.negative(.noError, zone: name("example")))
-      default: .failure()
-      }
-    })
+    let fleet = FleetScene(
+      2, local: true,
+      script: { question, _ in
+        switch question.name.text {
+        case "no.example.": .answer(.negative(.nxDomain, zone: name("example")))
+        case "empty.example.": .answer(.negative(.noError, zone: name("example")))
+        default: .failure()
+        }
+      })
     for (text, code) in [("no.example", ResponseCode.nxDomain), ("empty.example", .noError)] {
       let before = fleet.transfers
       for number in 0..<2 { #expect(try fleet.ask(number, text).responseCode == code) }

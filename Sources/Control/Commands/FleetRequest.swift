@@ -61,7 +61,8 @@ struct FleetText: ControlText {
       "refreshes", "\(counters.adopted) adopted, \(counters.led) made for all, \(counters.alone) made alone",
     ])
     rows.append([
-      "values", "\(counters.writes) written, \(counters.failedWrites + report.droppedWrites) lost; "
+      "values",
+      "\(counters.writes) written, \(counters.failedWrites + report.droppedWrites) lost; "
         + (report.hasSecret ? "sealed" : "not sealed: fleet.secret_file is not set"),
     ])
     for line in providers {

@@ -30,7 +30,8 @@ struct ProvidersText: ControlText {
     let rows = reports.map { report in
       [
         report.name, report.state.label, report.server ?? "-",
-        report.roundTrips.mean.map(TimeText.milliseconds) ?? "-", "\(report.unitsToday)" + (report.siteUnits.map { ", site \($0)" } ?? ""),
+        report.roundTrips.mean.map(TimeText.milliseconds) ?? "-",
+        "\(report.unitsToday)" + (report.siteUnits.map { ", site \($0)" } ?? ""),
         report.unitsPerDay == 0 ? "-" : "\(report.unitsPerDay)", "\(report.transfers)", "\(report.failures)",
       ]
     }

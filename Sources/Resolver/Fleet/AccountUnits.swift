@@ -7,10 +7,13 @@ package final class AccountUnits: UnitSharing {
   private weak var fleet: FleetLevel?
   private let account: String
 
-  /// - Parameter account: stands for the provider's account; without a colon.
-  package init(_ fleet: FleetLevel, account: String) {
+  /// - Parameters:
+  ///   - account: stands for the provider's account; without a colon.
+  ///   - isLimited: whether the day's units have a limit.
+  package init(_ fleet: FleetLevel, account: String, isLimited: Bool) {
     self.fleet = fleet
     self.account = account
+    if isLimited { fleet.limitedAccounts.insert(account) }
   }
 
   package func spent(own: Int, day: Int64) { fleet?.spent(own: own, day: day, of: account) }

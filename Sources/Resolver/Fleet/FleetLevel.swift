@@ -65,6 +65,8 @@ package final class FleetLevel {
   var recentFlushes: [BootInstant] = []
   /// The units of each account.
   var units: [String: SiteUnits] = [:]
+  /// The accounts whose units have a limit.
+  var limitedAccounts: Set<String> = []
   /// The value by which a loss of the store's data shows; nil if it is not known.
   var epoch: [UInt8]?
   /// When this daemon last gave a sign of life, and whether it has looked since.
@@ -123,9 +125,11 @@ package final class FleetLevel {
     loop.assertCurrent()
     isInUse()
     guard isUsable else {
+      link.want()
       counters.count(.open)
       return .alone
     }
+    readUnits()
     var left = settings.timeout
     let key = keys.answer(question)
     switch await get(key, question, &left, read) {
@@ -169,9 +173,11 @@ package final class FleetLevel {
     loop.assertCurrent()
     isInUse()
     guard isUsable, let now = clock.time(at: loop.now.nanoseconds) else {
+      link.want()
       counters.alone += 1
       return .alone
     }
+    readUnits()
     let end = expiresAt.map { now + ($0 - loop.now.nanoseconds) / 1_000_000 + FleetLevel.youngerBy }
     var left = settings.timeout
     let result = await get(keys.answer(question), question, &left) { value throws(FleetRejection) -> Answer? in
@@ -251,7 +257,8 @@ package final class FleetLevel {
     guard link.mayWrite else { return .none }
     let time = (providerTimeout + FleetLevel.leaseMargin).nanoseconds / 1_000_000
     let words = [
-      FleetLevel.set, keys.lease(question), identity, FleetLevel.ifAbsent, FleetLevel.milliseconds, Array("\(time)".utf8),
+      FleetLevel.set, keys.lease(question), identity, FleetLevel.ifAbsent, FleetLevel.milliseconds,
+      Array("\(time)".utf8),
     ]
     switch await exchange(words, &left) {
     case .success(.status): return .won

@@ -101,6 +101,19 @@ extension FleetLevel {
     return max(0, units.spent - own)
   }
 
+  /// Reads what the site has spent, in front of a look: its reply comes first, so that what others have reported until then
+  /// counts before this daemon spends more. Nobody waits for it.
+  func readUnits() {
+    for account in limitedAccounts {
+      let day = units[account]?.day ?? loop.wallTime / 86_400
+      link.post([FleetLevel.get, keys.units(account, day: day)]) { [weak self] result in
+        guard case .success(.bulk(let octets)) = result, let total = Int(String(decoding: octets, as: UTF8.self))
+        else { return }
+        self?.units[account, default: SiteUnits()].saw(total: total, day: day)
+      }
+    }
+  }
+
   private func report(_ account: String) {
     guard link.isUp, link.mayWrite, let increment = units[account]?.next() else { return }
     askEpoch()

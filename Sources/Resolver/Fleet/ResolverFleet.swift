@@ -37,7 +37,9 @@ extension Resolver {
   func askFleet(_ fetch: Fetch) async -> FetchResult {
     let candidates = fetch.route.providers.map { fetch.configuration.upstreams[$0] }
     let first = candidates.first { $0.serves(fetch.question) }
-    guard let fleet, let first, let shared = sharedQuestion(fetch.asked, first) else { return await askProviders(fetch) }
+    guard let fleet, let first, let shared = sharedQuestion(fetch.asked, first) else {
+      return await askProviders(fetch)
+    }
     let look = await fleet.look(
       for: shared, providerTimeout: first.timeout, median: first.report.roundTrips.quantile(0.5)
     ) { value throws(FleetRejection) in

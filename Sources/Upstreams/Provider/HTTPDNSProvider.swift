@@ -454,7 +454,9 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     if let milestone = sharing == nil ? own : newMilestone() {
       isLimitLogged = milestone == 100
       let rest = milestone < 100 ? "" : "; the provider is not asked until 00:00 UTC"
-      note(.warning, "provider \(name): \(milestone) % of units_per_day (\(settings.unitsPerDay)) used\(limitOwner)\(rest)")
+      note(
+        .warning, "provider \(name): \(milestone) % of units_per_day (\(settings.unitsPerDay)) used\(limitOwner)\(rest)"
+      )
     }
     ledger?.didSpend()
   }

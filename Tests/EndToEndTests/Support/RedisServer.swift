@@ -22,7 +22,8 @@ final class RedisServer {
     self.port = try port ?? RedisServer.freePort()
     process = try lab.start(
       [
-        try RedisServer.program(folder), "--port", "\(self.port)", "--unixsocket", socket, "--save", "", "--dir", folder,
+        try RedisServer.program(folder), "--port", "\(self.port)", "--unixsocket", socket, "--save", "", "--dir",
+        folder,
         "--maxmemory-policy", "volatile-lru",
       ] + more)
     try eventually("the store answers", within: .seconds(20)) { try? command("PING") == "PONG" ? true : nil }
@@ -37,7 +38,9 @@ final class RedisServer {
     return link
   }
 
-  private static func freePort() throws -> UInt16 { try Socket(SOCK_STREAM, boundTo: Address("127.0.0.1", 0)).address.port }
+  private static func freePort() throws -> UInt16 {
+    try Socket(SOCK_STREAM, boundTo: Address("127.0.0.1", 0)).address.port
+  }
 
   /// What redis-cli prints for a command.
   @discardableResult
