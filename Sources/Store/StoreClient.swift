@@ -69,7 +69,7 @@ public final class StoreClient: StoreLink {
     since = loop.now
   }
 
-  deinit { close() }
+  deinit { end() }
 
   /// Whether commands may be sent.
   public var isUp: Bool { state == .up }
@@ -102,6 +102,11 @@ public final class StoreClient: StoreLink {
 
   /// Ends the link. Every caller that waits is notified before it returns; later calls fail with `.closed`.
   public func close() {
+    loop.assertCurrent()
+    end()
+  }
+
+  private func end() {
     guard state != .closed else { return }
     set(.closed)
     timer?.cancel()

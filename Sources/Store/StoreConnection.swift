@@ -199,7 +199,7 @@ final class StoreConnection {
     switch result {
     case .success: break
     // A store that cannot save to its disk answers so to PING as well.
-    case .failure(.error(let text)) where StoreError(text).kind == .writes: complaint = StoreError(text)
+    case .failure(.error(let text)) where isLast && StoreError(text).kind == .writes: complaint = StoreError(text)
     case .failure(.error(let text)): return end(.refused(command: RESPCommand.name(command), StoreError(text)))
     case .failure: return
     }

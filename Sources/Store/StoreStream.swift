@@ -14,6 +14,9 @@ public final class StoreStream {
   /// Called each time the connection is made, before its first command.
   public var onConnected: (() -> Void)?
 
+  /// Why it was not connected, or its command failed, the last time; nil if neither happened.
+  public private(set) var lastFailure: String?
+
   private let dialer: StoreDialer
   private let loop: EventLoop
   private var notes: StoreNotes
@@ -35,7 +38,7 @@ public final class StoreStream {
     notes = StoreNotes(settings.address, note)
   }
 
-  deinit { close() }
+  deinit { end() }
 
   /// Whether it is connected.
   public var isConnected: Bool { connectedAt != nil }
@@ -56,6 +59,11 @@ public final class StoreStream {
 
   /// Ends the stream; nothing is called from then on.
   public func close() {
+    loop.assertCurrent()
+    end()
+  }
+
+  private func end() {
     isClosed = true
     timer?.cancel()
     drop()
@@ -107,6 +115,7 @@ public final class StoreStream {
 
   /// Reacts to an error reply: the same command would fail again at once.
   private func refused(_ error: StoreError, _ command: String) {
+    lastFailure = "\(command) failed: \(error.text)"
     switch error.kind {
     case .identity, .permission:
       note(.refused(command), .error, "\(command) was refused, next attempt in 60 s: \(error.text)")
@@ -121,6 +130,7 @@ public final class StoreStream {
 
   private func ended(_ fault: StoreFault) {
     if let connectedAt, loop.now - connectedAt >= Backoff.longest { backoff.reset() }
+    lastFailure = fault.text
     drop()
     guard case .refused(let command, let error) = fault, error.kind != .unready else {
       let time = backoff.next(using: &random)

@@ -43,9 +43,10 @@ final class StoreTLSContext {
     SSL_CTX_ctrl(context, SSL_CTRL_MODE, Int(modes), nil)
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
     SSL_CTX_set_default_verify_paths(context)
-    if settings.authorityFile.isEmpty, !StoreTLSContext.hasHashedFolder {
-      SSL_CTX_load_verify_locations(context, StoreTLSContext.bundle, nil)
-    }
+    if !StoreTLSContext.hasHashedFolder { SSL_CTX_load_verify_locations(context, StoreTLSContext.bundle, nil) }
+    // An intermediate certificate in a file is trusted, as with the providers' connections.
+    let flags = UInt(X509_V_FLAG_TRUSTED_FIRST | X509_V_FLAG_PARTIAL_CHAIN)
+    X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context), flags)
     let isRead =
       settings.authorityFile.isEmpty || SSL_CTX_load_verify_locations(context, settings.authorityFile, nil) == 1
     // Errors in the system's certificates must not surface in a later handshake.

@@ -250,4 +250,33 @@ import Testing
       #expect(results.filter { $0 == .failure(.closed) }.count == 3)
     }
   }
+
+  @Test func `a client may be released in a completion, and in the note of its failure`() throws {
+    try onLoop { loop in
+      let store = ScriptedStore(on: loop)
+      var client: StoreClient? = StoreClient(store.settings, on: loop, resolve: { _ in [] }) { _ in }
+      client?.start()
+      #expect(await loop.until { client?.isUp == true })
+      var results: [StoreResult] = []
+      for number in 0..<3 {
+        client?.call(words("GET", "k\(number)"), timeout: .seconds(20)) {
+          results.append($0)
+          _ = client.take()
+        }
+      }
+      #expect(await loop.until { results.count == 3 })
+      #expect(results == [.success(bulk("k0")), .failure(.closed), .failure(.closed)])
+      var release: () -> Void = {}
+      var next: StoreClient? = StoreClient(store.settings, on: loop, resolve: { _ in [] }) {
+        if $0.level == .warning { release() }
+      }
+      weak let weakly = next
+      release = { _ = next.take() }
+      next?.start()
+      #expect(await loop.until { next?.isUp == true })
+      store.closeConnections()
+      #expect(await loop.until { weakly == nil })
+      release = {}
+    }
+  }
 }
