@@ -73,6 +73,8 @@ final class FleetConnection {
     nonisolated(unsafe) let fleet = FleetLevel(
       part, over: client, on: loop, identity: identity, member: member
     ) { note in logger.log(level: note.isProblem ? .error : .info, "\(note.text)") }
+    let place = settings.url.description
+    fleet.describe = { [unowned client] in (client.report, place) }
     level = fleet
     client.onUp = { [weak fleet] in fleet?.connected() }
     resolver.assumeIsolated { $0.use(fleet) }
@@ -98,11 +100,7 @@ final class FleetConnection {
   }
 
   /// The state of the store and of this daemon's part.
-  var report: FleetReport {
-    var report = level.report(client.report)
-    report.place = settings.url.description
-    return report
-  }
+  var report: FleetReport { level.report }
 
   /// The same with the daemons that are there.
   func fullReport() async -> FleetReport {

@@ -29,6 +29,8 @@ package struct ForwarderStatistics: Sendable {
   package var refresh: RefreshCounters?
   /// What ranking does; nil if the cache is off.
   package var ranking: RankingReport?
+  /// The store that daemons share; nil without one.
+  package var fleet: FleetReport?
   /// Questions that are scheduled for a refresh, some of which may have been replaced since.
   package var scheduledRefreshes: Int
   /// The statistics of the cache.
@@ -139,6 +141,7 @@ package final class StatisticsSource: @unchecked Sendable {
       statistics.delayedTCPQueries = delayed
       statistics.localDNS = parts.localClient.counters
       statistics.ranking = resolver.ranking
+      statistics.fleet = resolver.fleetReport
       return statistics
     }
   }

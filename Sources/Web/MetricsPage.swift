@@ -24,6 +24,7 @@ struct MetricsPage {
     if let ranking = statistics.ranking { write(ranking.counters) }
     if let refresh = statistics.refresh { write(refresh, scheduled: statistics.scheduledRefreshes) }
     page.write(providers: statistics.providers)
+    if let fleet = statistics.fleet { page.write(fleet, statistics.providers) }
     write(process)
   }
 

@@ -75,7 +75,7 @@ import Testing
     var report = FleetReport(
       store: StoreReport(
         state: "in use", isUp: true, since: BootInstant(nanoseconds: 0), latency: .microseconds(200)), own: own)
-    report.droppedWrites = 1
+    (report.droppedWrites, report.clockDifference) = (1, 0)
     report.place = "redis://127.0.0.1:6379/0"
     report.counters.rejected = [FleetRejection.seal: 4]
     (report.counters.leases.won, report.counters.leases.lost, report.counters.leases.expired) = (7, 6, 1)

@@ -24,6 +24,9 @@ import Testing
     }
   }
 
+  /// A store that is not there: its metrics are.
+  private static let store = "[cache]\nredis = \"unix:///nonexistent/redis\"\n"
+
   private func withScene(
     providers: ((Simulator) -> [String])? = nil, listen: String = "", more: String = "", _ body: (Scene) throws -> Void
   ) throws {
@@ -135,7 +138,7 @@ import Testing
   }
 
   @Test func `promtool accepts the page of metrics`() throws {
-    try withScene { scene in
+    try withScene(more: MetricsTests.store) { scene in
       for name in ["n0.bench.example", "n0.bench.example", "nowhere.example.com"] {
         try ask(scene.daemon.address, name)
       }
@@ -164,7 +167,7 @@ import Testing
     let rules = Repository.path("Config/prometheus/httpdnsd.rules.yml")
     let (ending, output, error) = try ChildProcess.run(["promtool", "check", "rules", rules])
     #expect(ending == .exited(0), "\(output)\(error)")
-    try withScene { scene in
+    try withScene(more: MetricsTests.store) { scene in
       let page = try scene.web.get("/metrics").body
       let known = Set(page.matches(of: /\n([a-z_]+)[{ ]/).map { String($0.1) })
       for path in [rules, Repository.path("Config/grafana/httpdnsd.json")] {

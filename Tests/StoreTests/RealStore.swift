@@ -8,8 +8,10 @@ import Testing
 
 /// A store that runs as long as the object lives.
 final class RealStore: Sendable {
-  /// Whether the machine has one.
-  static let isInstalled = access("/usr/bin/redis-server", X_OK) == 0
+  /// Whether the machine has one. Debian's package of tools has the server under another name; the package with the server
+  /// would start it as a service.
+  static let isInstalled = access(program, X_OK) == 0
+  private static let program = "/usr/bin/redis-check-rdb"
   let folder: TemporaryFolder
   private let pid: pid_t
 
@@ -24,7 +26,9 @@ final class RealStore: Sendable {
       "logfile \(folder.path)/log", "daemonize no",
     ]
     let file = folder.write((usual + lines).map { "\($0)\n" }.joined(), to: "redis.conf")
-    pid = try spawn(["/usr/bin/redis-server", file])
+    let server = folder.path(of: "redis-server")
+    symlink(RealStore.program, server)
+    pid = try spawn([server, file])
     let path = folder.path(of: "socket")
     try #require(comes { RealStore.takes(path) }, "\(String(decoding: folder.read("log") ?? [], as: UTF8.self))")
   }

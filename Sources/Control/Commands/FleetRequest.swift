@@ -39,7 +39,7 @@ struct FleetText: ControlText {
   let providers: [SiteUnitsLine]
 
   /// Whether the store is not used.
-  var isIncomplete: Bool { report.map { !$0.store.isUp || $0.isClockRefused } ?? true }
+  var isIncomplete: Bool { report.map { !$0.isUsed } ?? true }
 
   var text: String {
     guard let report else { return "no store: cache.redis is empty, or the cache is off\n" }

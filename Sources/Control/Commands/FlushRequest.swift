@@ -98,7 +98,9 @@ struct FlushText: ControlText {
 }
 
 /// `1 transfer`, `2 transfers`.
-package func counted(_ number: UInt64, _ one: String) -> String { number == 1 ? "1 \(one)" : "\(number) \(one)s" }
+package func counted(_ number: UInt64, _ one: String, _ more: String? = nil) -> String {
+  "\(number) \(number == 1 ? one : more ?? one + "s")"
+}
 
 extension ControlClient {
   /// Removes names from the cache; if `names` is empty, everything.

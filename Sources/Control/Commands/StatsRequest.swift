@@ -8,6 +8,7 @@ import HTTPMessage
 import HTTPServer
 import MessageCache
 import Resolver
+import Store
 import Telemetry
 
 struct StatsRequest: ControlRequest {
@@ -75,6 +76,14 @@ struct StatsText: ControlText {
         "refreshing", "\(counted(UInt64(refresh.transfers), "transfer")), \(refresh.overBudget) beyond the budget",
       ])
     }
+    if let fleet = statistics.fleet {
+      let counters = fleet.counters
+      rows.append([
+        "fleet",
+        "\(fleet.store.state), \(counted(counters.count(of: .hit), "answer")) of other daemons, "
+          + "\(counted(counters.count(of: .miss), "miss", "misses")), \(counted(counters.adopted, "refresh", "refreshes")) adopted",
+      ])
+    }
     if let ranking {
       let counters = ranking.counters
       rows.append([
@@ -109,6 +118,7 @@ struct StatsText: ControlText {
           + [("displaced", "\(statistics.resolver.shares.displaced)")]),
       "refresh_transfers": statistics.refresh.map { "\($0.transfers)" },
       "refresh_over_budget": statistics.refresh.map { "\($0.overBudget)" }, "ranking": ranking.map(object),
+      "fleet": statistics.fleet.map(object),
     ])
     let top = busiest.map { names in
       TopMembers(providers: statistics.providers, names: names, failing: numbers.failing).members
@@ -118,6 +128,14 @@ struct StatsText: ControlText {
 
   /// What ranking does; nil if nothing is to be measured.
   private var ranking: RankingReport? { statistics.ranking.flatMap { $0.measures ? $0 : nil } }
+
+  private func object(_ fleet: FleetReport) -> String {
+    JSONText.object([
+      "is_up": fleet.isUsed ? "true" : "false", "hits": "\(fleet.counters.count(of: .hit))",
+      "misses": "\(fleet.counters.count(of: .miss))", "adopted": "\(fleet.counters.adopted)",
+      "state": JSONText.string(fleet.store.state),
+    ])
+  }
 
   private func object(_ ranking: RankingReport) -> String {
     let counters = ranking.counters

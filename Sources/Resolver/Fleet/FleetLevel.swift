@@ -69,6 +69,10 @@ package final class FleetLevel {
   var limitedAccounts: Set<String> = []
   /// The value by which a loss of the store's data shows; nil if it is not known.
   var epoch: [UInt8]?
+  /// The state of the connection, and the store's URL without user and password.
+  package var describe: (() -> (StoreReport, String))?
+  /// How many daemons there were at the last sign of life.
+  var memberCount: Int?
   /// When this daemon last gave a sign of life, and whether it has looked since.
   var signedAt: BootInstant?
   var hasLooked = false
@@ -79,8 +83,12 @@ package final class FleetLevel {
   let note: @Sendable (FleetNote) -> Void
   private var writes = WriteQueue()
   private var writing = 0
+  /// Looks that wait for the store.
+  private var looking = 0
   private var isWriteScheduled = false
 
+  /// The most looks that wait for the store at once; further ones do without it. The link allows 256 commands.
+  private static let mostLooking = 64
   /// The most writes without a reply.
   private static let mostWriting = 64
   /// For how much longer than the provider's timeout a lease lasts.
@@ -129,7 +137,7 @@ package final class FleetLevel {
       counters.count(.open)
       return .alone
     }
-    readUnits()
+    if looking < FleetLevel.mostLooking { readUnits() }
     var left = settings.timeout
     let key = keys.answer(question)
     switch await get(key, question, &left, read) {
@@ -278,6 +286,9 @@ package final class FleetLevel {
 
   private func exchange(_ words: [[UInt8]], _ left: inout Duration) async -> Result<RESPValue, StoreFailure> {
     guard left > .zero else { return .failure(.timeout) }
+    guard looking < FleetLevel.mostLooking else { return .failure(.tooManyWaiting) }
+    looking += 1
+    defer { looking -= 1 }
     let began = loop.preciseNow
     let result = await withCheckedContinuation { continuation in
       link.call(words, timeout: left) { continuation.resume(returning: $0) }

@@ -29,6 +29,12 @@ package struct FleetReport: Sendable {
   /// nobody was asked.
   package var members: [(member: FleetMember, age: Int64)] = []
 
+  /// How many daemons there were when this one gave its last sign of life; nil before the first one.
+  package var memberCount: Int?
+
+  /// Whether the store is used.
+  package var isUsed: Bool { store.isUp && !isClockRefused && clockDifference != nil }
+
   /// Creates the report of a daemon that has done nothing yet.
   package init(store: StoreReport, own: FleetMember) {
     (self.store, self.own) = (store, own)
@@ -37,11 +43,11 @@ package struct FleetReport: Sendable {
 
 extension FleetLevel {
   /// The state, without the members.
-  ///
-  /// - Parameter store: the state of the connection.
-  package func report(_ store: StoreReport) -> FleetReport {
+  package var report: FleetReport {
     loop.assertCurrent()
-    var report = FleetReport(store: store, own: member)
+    let store = describe.map { $0() } ?? (StoreReport(state: "not known", isUp: link.isUp, since: loop.now), "")
+    var report = FleetReport(store: store.0, own: member)
+    (report.place, report.memberCount) = (store.1, memberCount)
     (report.counters, report.droppedWrites) = (counters, droppedWrites)
     (report.clockDifference, report.isClockRefused) = (clock.difference, clock.isOff && keys.hasSecret)
     (report.hasSecret, report.sharesUnits) = (keys.hasSecret, settings.sharesUnits)

@@ -169,6 +169,9 @@ extension FleetLevel {
     link.post([Array("ZADD".utf8), keys.members, Array("\(now)".utf8), Array(member.text.utf8)], nil)
     let old = now - FleetMember.lifetime
     link.post([Array("ZREMRANGEBYSCORE".utf8), keys.members, Array("0".utf8), Array("\(old)".utf8)], nil)
+    link.post([Array("ZRANGE".utf8), keys.members, Array("0".utf8), Array("-1".utf8)]) { [weak self] result in
+      if case .success(.array(let members)) = result { self?.memberCount = members.count }
+    }
     armPresence()
   }
 

@@ -18,6 +18,9 @@ extension Resolver {
     self.fleet = fleet
   }
 
+  /// The store that daemons share; nil without one.
+  package var fleetReport: FleetReport? { fleet?.report }
+
   /// This machine has slept.
   package func hasSlept() { fleet?.hasSlept() }
 

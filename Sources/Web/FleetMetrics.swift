@@ -1,0 +1,54 @@
+// FleetMetrics.swift -- the metrics of the store that daemons share.
+
+import Fleet
+import Resolver
+import Store
+import Upstreams
+
+extension Exposition {
+  /// Writes the metrics of the second level.
+  mutating func write(_ fleet: FleetReport, _ providers: [ProviderReport]) {
+    let counters = fleet.counters
+    gauge("httpdnsd_fleet_up", "Whether the store of cache.redis is used.", fleet.isUsed ? 1 : 0)
+    gauge("httpdnsd_fleet_members", "Daemons that share the store, this one among them.", fleet.memberCount ?? 0)
+    counter("httpdnsd_fleet_requests_total", "Looks for answers in the store, by result.") { samples in
+      for result in FleetResult.allCases {
+        samples.add(counters.count(of: result), [MetricLabel("result", result.rawValue)])
+      }
+    }
+    counter("httpdnsd_fleet_rejected_total", "Values of the store that were not used, by the check that failed.") {
+      samples in
+      for check in FleetRejection.allCases {
+        samples.add(counters.rejected[check] ?? 0, [MetricLabel("check", check.rawValue)])
+      }
+    }
+    counter("httpdnsd_fleet_leases_total", "Leases to ask a provider for all daemons, by result.") { samples in
+      for (result, count) in [
+        ("won", counters.leases.won), ("lost", counters.leases.lost), ("expired", counters.leases.expired),
+        ("failed", counters.leases.failed),
+      ] { samples.add(count, [MetricLabel("result", result)]) }
+    }
+    counter("httpdnsd_fleet_refreshes_total", "Refreshes: adopted from another daemon, led for all, or made alone.") {
+      samples in
+      for (result, count) in [("adopted", counters.adopted), ("led", counters.led), ("alone", counters.alone)] {
+        samples.add(count, [MetricLabel("result", result)])
+      }
+    }
+    counter(
+      "httpdnsd_fleet_writes_dropped_total", "Values that the store did not take, or that were too many.",
+      fleet.droppedWrites + counters.failedWrites)
+    counter("httpdnsd_fleet_flushes_total", "Flushes of other daemons, by what was done.") { samples in
+      samples.add(counters.flushes, [MetricLabel("result", "done")])
+      samples.add(counters.refusedFlushes, [MetricLabel("result", "refused")])
+    }
+    histogram(
+      "httpdnsd_fleet_latency_seconds", "Times of exchanges with the store that an answer waited for.",
+      [([], counters.latency)])
+    gauge("httpdnsd_fleet_units", "Billing units of the current day (UTC), of all daemons of the site.") { samples in
+      for provider in providers {
+        guard let units = provider.siteUnits else { continue }
+        samples.add(units, [MetricLabel("provider", provider.name)])
+      }
+    }
+  }
+}
