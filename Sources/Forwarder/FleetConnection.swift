@@ -144,7 +144,7 @@ extension StoreSettings {
 }
 
 /// Finds the store's addresses by plain resolvers, never by this daemon itself.
-private struct StoreFinder: @unchecked Sendable {
+private struct StoreFinder: Sendable {
   let client: LocalDNSClient
   let bootstrap: [SocketAddress]
   let local: LocalDNSUpstream

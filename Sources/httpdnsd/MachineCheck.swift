@@ -63,6 +63,7 @@ struct MachineCheck {
       add("LocalDNS", .problem, "the network provides no resolver")
     }
     checkRanking()
+    checkFleet()
   }
 
   var hasProblem: Bool { findings.contains { $0.result == .problem } }
@@ -167,6 +168,23 @@ struct MachineCheck {
     let state = clock_adjtime(CLOCK_REALTIME, &parameters)
     let isSynchronized = state >= 0 && parameters.status & STA_UNSYNC == 0
     add("clock", .ok, isSynchronized ? "\(text), synchronized" : "\(text); it is unknown whether it is synchronized")
+  }
+
+  /// What the daemon says of the store that it shares with others.
+  private mutating func checkFleet() {
+    guard loaded.configuration.cache.redis != nil, loaded.configuration.cache.isEnabled else { return }
+    guard let socket = loaded.configuration.control.socket else {
+      return add("fleet", .note, "not checked: control.socket is off")
+    }
+    do throws(ControlClientError) {
+      let answer = try ControlClient(path: socket).fleet(.text)
+      let line = answer.content.prefix { $0 != "\n" }
+      if line.hasPrefix("no store") {
+        return add("fleet", .note, "the daemon has no store; `httpdnsd reload` makes it read the configuration")
+      }
+      let state = line.dropFirst("store".count).drop { $0 == " " }
+      add("fleet", answer.isIncomplete ? .problem : .ok, "store \(state)")
+    } catch { add("fleet", .note, "not checked: \(error)") }
   }
 
   /// What the daemon says of its measurements.

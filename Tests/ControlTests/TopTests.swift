@@ -1,5 +1,7 @@
 // TopTests.swift -- numbers on their way to `top`, and what it makes of two readings.
 
+import Store
+import Fleet
 import DNSWire
 import EventLoop
 import MessageCache
@@ -142,6 +144,25 @@ import Testing
           answers: 5, probes: 40, failed: 8, deferred: 3, rearranged: 4, problems: ["no \"ping\" socket"]))
     let lines = TopFrame(sample, after: nil).lines(rows: 40).map(\.text)
     #expect(lines.contains { $0.hasPrefix("ranking    5 answers measured; ") })
+  }
+
+  @Test func `what the fleet brings is in the statistics, and a line of top`() throws {
+    var numbers = DaemonNumbers.empty
+    let member = FleetMember(id: "a", version: "1", fingerprint: "f", host: "h")
+    var fleet = FleetReport(
+      store: StoreReport(state: "up", isUp: true, since: BootInstant(nanoseconds: 0)), own: member)
+    (fleet.clockDifference, fleet.counters.adopted) = (0, 20)
+    numbers.statistics.fleet = fleet
+    let stats = StatsText(numbers: numbers, busiest: [])
+    #expect(stats.text.contains("up, 0 answers of other daemons, 0 misses, 20 refreshes adopted\n"))
+    let sample = try #require(TopSample(json: stats.json))
+    #expect(sample.fleet == TopSample.Fleet(isUp: true, state: "up", hits: 0, misses: 0, adopted: 20))
+    let lines = TopFrame(sample, after: nil).lines(rows: 40).map(\.text)
+    #expect(lines.contains("fleet      0.0 answers of other daemons/s, 0.0 misses/s, 2.0 refreshes adopted/s"))
+    numbers.statistics.fleet?.store = StoreReport(state: "refused", isUp: false, since: BootInstant(nanoseconds: 0))
+    let down = try #require(TopSample(json: StatsText(numbers: numbers, busiest: []).json))
+    let shown = TopFrame(down, after: nil).lines(rows: 40).map(\.text)
+    #expect(shown.contains("fleet      the store is not used: refused"))
   }
 
   @Test func `a single sample of top shows the rates since the start`() {

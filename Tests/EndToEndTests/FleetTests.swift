@@ -45,11 +45,21 @@ import Testing
       }
       #expect(try ask(daemons[1].address, "n1.bench.example").data == first.data)
       #expect(try simulator.count.transfers == 1)
+      try eventually("both are members") {
+        try control(lab, 1, "fleet").components(separatedBy: "the same").count == 3 ? true : nil
+      }
       let fleet = try control(lab, 1, "fleet")
       #expect(fleet.contains("unix://") && fleet.contains("100 % with an answer"), "\(fleet)")
       #expect(fleet.contains("not sealed: fleet.secret_file is not set"))
-      try eventually("both are members") { try control(lab, 1, "fleet").contains("this one") ? true : nil }
-      #expect(try control(lab, 1, "fleet").components(separatedBy: "the same").count == 3)
+      #expect(try control(lab, 1, "stats").contains("1 answer of other daemons"))
+      let doctor = try lab.run(["doctor", "--config", daemons[1].configuration]).output
+      #expect(doctor.contains("store unix://\(store.socket)") && doctor.contains("fleet"), "\(doctor)")
+      store.process.signal(SIGKILL)
+      try eventually("doctor says that the store is gone") {
+        try ask(daemons[1].address, "n9.bench.example")
+        let doctor = try lab.run(["doctor", "--config", daemons[1].configuration]).output
+        return doctor.contains("not used") || doctor.contains("refused") ? true : nil
+      }
     }
   }
 

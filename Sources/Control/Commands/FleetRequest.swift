@@ -55,7 +55,7 @@ struct FleetText: ControlText {
     ])
     rows.append([
       "leases",
-      "\(counters.leases.won) won, \(counters.leases.lost) left to others, \(counters.leases.expired) of them in vain",
+      "\(counters.leases.won) won, \(counters.leases.lost) left to others, \(counters.leases.expired) of which did not answer in time",
     ])
     rows.append([
       "refreshes", "\(counters.adopted) adopted, \(counters.led) made for all, \(counters.alone) made alone",

@@ -131,7 +131,7 @@ struct StatsText: ControlText {
 
   private func object(_ fleet: FleetReport) -> String {
     JSONText.object([
-      "is_up": fleet.isUsed ? "true" : "false", "hits": "\(fleet.counters.count(of: .hit))",
+      "is_up": fleet.isUsed ? "1" : "0", "hits": "\(fleet.counters.count(of: .hit))",
       "misses": "\(fleet.counters.count(of: .miss))", "adopted": "\(fleet.counters.adopted)",
       "state": JSONText.string(fleet.store.state),
     ])

@@ -156,6 +156,16 @@ extension TopFrame {
       + (ranking.problems.isEmpty ? "" : "; \(ranking.problems.joined(separator: "; "))")
   }
 
+  /// What the store that daemons share brings; nil without one.
+  private var fleetLine: String? {
+    guard let fleet = sample.fleet else { return nil }
+    let last = earlier.fleet ?? TopSample.Fleet()
+    guard fleet.isUp else { return "fleet      the store is not used: \(fleet.state)" }
+    return "fleet      \(decimal(rate(fleet.hits, last.hits))) answers of other daemons/s, "
+      + "\(decimal(rate(fleet.misses, last.misses))) misses/s, "
+      + "\(decimal(rate(fleet.adopted, last.adopted))) refreshes adopted/s"
+  }
+
   private var summary: [String] {
     let parts = QueryFate.allCases.filter { rate($0) > 0 }.map { "\(decimal(rate($0))) \($0.text)" }
     let codes = CountedCode.allCases.filter { rate($0) > 0 }.map { "\(decimal(rate($0))) \($0.mnemonic)" }
@@ -168,7 +178,7 @@ extension TopFrame {
       "cache      \(sample.entries) of \(sample.maxEntries) entries, \(sample.octets >> 10) of "
         + "\(sample.maxOctets >> 10) KiB; \(decimal(rate(sample.refreshes, earlier.refreshes))) refreshes/s",
       "in flight  \(sample.inFlight) questions, \(sample.waiting) clients waiting",
-    ] + [rankingLine].compactMap(\.self)
+    ] + [rankingLine, fleetLine].compactMap(\.self)
   }
 
   private func latency(_ histogram: LatencyHistogram) -> String {

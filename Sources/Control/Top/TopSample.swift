@@ -75,6 +75,20 @@ public struct TopSample: Sendable, Equatable {
     public var kinds: [String] = []
   }
 
+  /// What the store that daemons share has brought, since the start of the daemon.
+  public struct Fleet: Sendable, Equatable {
+    /// Whether the store is used.
+    public var isUp = false
+    /// The state of the connection.
+    public var state = ""
+    /// Answers of other daemons.
+    public var hits: UInt64 = 0
+    /// Looks without an answer.
+    public var misses: UInt64 = 0
+    /// Refreshes of other daemons that were adopted.
+    public var adopted: UInt64 = 0
+  }
+
   /// The time of the sample, in nanoseconds of the boot-time clock.
   public var time: UInt64 = 0
   /// The start of the daemon, by the same clock.
@@ -103,6 +117,8 @@ public struct TopSample: Sendable, Equatable {
   public var refreshes: UInt64 = 0
   /// What ranking has done; nil if nothing is to be measured.
   public var ranking: Ranking?
+  /// The store that daemons share; nil without one.
+  public var fleet: Fleet?
   /// The providers in the order of the configuration.
   public var providers: [Provider] = []
   /// The busiest names, busiest first.
@@ -137,6 +153,7 @@ extension TopSample {
     (inFlight, waiting) = (try stats.number("questions_under_way"), try stats.number("waiting_clients"))
     refreshes = try stats.number("refresh_transfers", absent: 0)
     if let ranking = stats.find("ranking") { self.ranking = try Ranking(ranking) }
+    if let fleet = stats.find("fleet") { self.fleet = try Fleet(fleet) }
     providers = try stats.elements("providers", Provider.init(_:))
     names = try stats.elements("names", Name.init(_:))
     failing = try stats.elements("failing", Failing.init(_:))
@@ -150,6 +167,14 @@ extension TopSample.Provider {
     (transfers, failures) = (try provider.number("transfers"), try provider.number("failures"))
     (unitsToday, unitsPerDay) = (try provider.number("units_today"), try provider.number("units_per_day"))
     roundTrips = try provider.member("round_trip_ms").histogram()
+  }
+}
+
+extension TopSample.Fleet {
+  fileprivate init(_ fleet: StatsValue) throws(UnreadableStats) {
+    (isUp, state) = (try fleet.number("is_up") == 1, try fleet.text("state"))
+    (hits, misses) = (try fleet.number("hits"), try fleet.number("misses"))
+    adopted = try fleet.number("adopted")
   }
 }
 

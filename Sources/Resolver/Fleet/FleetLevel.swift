@@ -78,7 +78,7 @@ package final class FleetLevel {
   var hasLooked = false
   var presence: LoopTimer?
   let member: FleetMember
-  /// What is told of this daemon's own identity in flushes: 16 octets.
+  /// What this daemon signs its flushes with: 16 random octets.
   let identity: [UInt8]
   let note: @Sendable (FleetNote) -> Void
   private var writes = WriteQueue()
