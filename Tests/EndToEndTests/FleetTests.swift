@@ -172,7 +172,10 @@ import Testing
       for number in 0..<5 {
         for (index, daemon) in daemons.enumerated() {
           try ask(daemon.address, "n\(10 * index + number).bench.example")
-          usleep(20_000)
+          try eventually("what was spent is in the store") {
+            let spent = try store.command("GET", store.command("KEYS", "httpdnsd:1:u:*"))
+            return spent == "\(try simulator.count.transfers * kind.price)" ? true : nil
+          }
         }
       }
       #expect(try simulator.count.transfers == 6)
