@@ -90,11 +90,14 @@ final class FleetConnection {
   func share(_ configuration: Configuration) {
     nonisolated(unsafe) let level = settings.fleet.units ? level : nil
     resolver.assumeIsolated { resolver in
+      var uses: [String: Int] = [:]
       for (provider, upstream) in zip(configuration.providers, resolver.upstreams) {
+        // Two providers with one account have a limit each, so they are counted apart.
+        let use = uses[provider.fleetAccount, default: 0]
+        uses[provider.fleetAccount] = use + 1
+        let account = provider.fleetAccount + (use == 0 ? "" : "-\(use + 1)")
         upstream.share(
-          units: level.map {
-            AccountUnits($0, account: provider.fleetAccount, isLimited: provider.unitsPerDay > 0)
-          })
+          units: level.map { AccountUnits($0, account: account, isLimited: provider.unitsPerDay > 0) })
       }
     }
   }

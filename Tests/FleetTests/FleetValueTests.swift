@@ -38,7 +38,7 @@ private let sealed = FleetKeys(namespace: "httpdnsd", site: "", secret: secret)
     let key = String(decoding: sealed.answer(question()), as: UTF8.self)
     #expect(key.hasPrefix("httpdnsd:1:c:") && key.utf8.count == 13 + 22)
     #expect(String(decoding: sealed.lease(question()), as: UTF8.self) == "httpdnsd:1:l:" + key.dropFirst(13))
-    #expect(String(decoding: sealed.units("abc", day: 20_000), as: UTF8.self) == "httpdnsd:1:u:abc:20000")
+    #expect(String(decoding: sealed.units("abc", day: 20_000), as: UTF8.self) == "httpdnsd:1:u:abc:20241004")
     #expect(String(decoding: sealed.flushes, as: UTF8.self) == "httpdnsd:1:f")
   }
 

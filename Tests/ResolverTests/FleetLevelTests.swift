@@ -327,7 +327,7 @@ final class FleetScene {
     fleet.store.flushAll()
     for (number, level) in levels.enumerated() { level.spent(own: 10 * (number + 1) + 5, day: 5, of: "acc") }
     fleet.loop.advance(by: .milliseconds(5))
-    let key = Array("httpdnsd:1:u:acc:5".utf8)
+    let key = Array("httpdnsd:1:u:acc:19700106".utf8)
     let total = try #require(fleet.store.values[key].flatMap { Int(String(decoding: $0.octets, as: UTF8.self)) })
     #expect((75...150).contains(total))
     #expect(levels.allSatisfy { $0.counters.losses == 1 })
@@ -339,7 +339,7 @@ final class FleetScene {
     fleet.loop.advance(by: .milliseconds(5))
     fleet.fleet(0).spent(own: 1, day: 6, of: "acc")
     fleet.loop.advance(by: .milliseconds(5))
-    #expect(fleet.store.keys.filter { $0.contains(":u:") } == ["httpdnsd:1:u:acc:6"])
+    #expect(fleet.store.keys.filter { $0.contains(":u:") } == ["httpdnsd:1:u:acc:19700107"])
   }
 
   // MARK: Presence
