@@ -1,5 +1,6 @@
 // FleetLevelTests.swift -- daemons that share a store: who asks the provider, what the others get, and what a bad store does.
 
+import Configuration
 import DNSWire
 import EventLoop
 import Fleet
@@ -31,6 +32,7 @@ final class FleetScene {
   ///   - script: what each daemon's provider answers.
   init(
     _ count: Int, secret: [UInt8]? = FleetScene.secret, local: Bool = false,
+    subnets: Configuration.ClientSubnet = .none,
     _ configure: @escaping (inout ResolverSettings) -> Void = { _ in },
     script: ScriptedUpstream.Script? = nil
   ) {
@@ -41,6 +43,7 @@ final class FleetScene {
     let script: ScriptedUpstream.Script =
       script ?? { question, _ in .answer(.addresses(question.name, "192.0.2.1", ttl: 60), after: .milliseconds(100)) }
     providers = (0..<count).map { _ in ScriptedUpstream(on: loop, script) }
+    for provider in providers { provider.clientSubnet = subnets }
     scenes = providers.map { provider in
       let local =
         local ? ScriptedLocalDNS(on: loop) { q, _ in .answer(.addresses(q.name, "192.0.2.53", ttl: 60)) } : nil
@@ -282,6 +285,29 @@ final class FleetScene {
     let fleet = FleetScene(2) { $0.routes[0].fleetFingerprint = [] }
     for number in 0..<2 { _ = try fleet.ask(number) }
     #expect(fleet.transfers == 2 && fleet.store.keys.allSatisfy { !$0.contains(":c:") })
+  }
+
+  @Test func `a fixed subnet's answers are shared, and a client's only with its own subnet`() throws {
+    func script(_ question: HTTPDNSQuestion, _: Int) -> ScriptedStep {
+      var answer = HTTPDNSAnswer.addresses(question.name, "192.0.2.1", ttl: 60)
+      answer.scopePrefixLength = 24
+      return .answer(answer)
+    }
+    let fixed = FleetScene(2, script: script)
+    for provider in fixed.providers { provider.clientSubnet = .fixed(IPPrefix(text: "198.51.100.0/24")!) }
+    for number in 0..<2 {
+      _ = try fixed.ask(number)
+      fixed.loop.advance(by: .milliseconds(1))
+    }
+    #expect(fixed.transfers == 1)
+    let own = FleetScene(2, subnets: .fromClient, script: script)
+    for subnet in ["203.0.7.0/24", "203.0.9.0/24"] {
+      for scene in own.scenes {
+        _ = try scene.answer(ClientQuestion(name: "www.example.com", subnet: IPPrefix(text: subnet)!))
+        own.loop.advance(by: .milliseconds(1))
+      }
+    }
+    #expect(own.transfers == 2)
   }
 
   @Test func `a query with DO gets an answer of its own`() throws {

@@ -87,6 +87,10 @@ extension Resolver {
     sentAt: BootInstant
   ) {
     guard let fleet, let finished, let shared = sharedQuestion(asked, upstream) else { return }
+    var answer = answer
+    // The scope of a subnet other than the client's does not apply to the client.
+    let sent = upstream.subnet(for: asked.question.clientSubnet)
+    if sent == nil || sent != asked.question.clientSubnet { answer.scopePrefixLength = nil }
     fleet.keep(answer, to: shared, from: upstream.name, lifetime: finished.lifetime, sentAt: sentAt)
   }
 
