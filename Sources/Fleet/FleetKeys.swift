@@ -85,6 +85,15 @@ public struct FleetKeys: Sendable {
     return Array("\(prefix)u:\(account):\(number)".utf8)
   }
 
+  /// Stands for all that two daemons must have in common to share answers: site, secret and configuration.
+  ///
+  /// - Parameter route: the fingerprint of the default route.
+  public func fingerprint(of route: [UInt8]) -> String {
+    let question = FleetQuestion(
+      name: .root, type: .a, dnssecOK: false, checkingDisabled: false, subnet: nil, fingerprint: route)
+    return String(decoding: key("", question).suffix(8), as: UTF8.self)
+  }
+
   private func key(_ kind: String, _ question: FleetQuestion) -> [UInt8] {
     var message: [UInt8] = []
     message.reserveCapacity(160 + site.count)

@@ -68,7 +68,7 @@ final class FleetConnection {
     part.sharesUnits = settings.fleet.units
     let member = FleetMember(
       id: Hexadecimal.encode(identity), version: parts.version,
-      fingerprint: String(Hexadecimal.encode(settings.fingerprint).prefix(8)), host: FleetConnection.hostName)
+      fingerprint: keys.fingerprint(of: settings.fingerprint), host: FleetConnection.hostName)
     let client = client
     nonisolated(unsafe) let fleet = FleetLevel(
       part, over: client, on: loop, identity: identity, member: member

@@ -42,6 +42,17 @@ private let sealed = FleetKeys(namespace: "httpdnsd", site: "", secret: secret)
     #expect(String(decoding: sealed.flushes, as: UTF8.self) == "httpdnsd:1:f")
   }
 
+  @Test func `show daemons whether they share, without showing how`() {
+    let route = [UInt8](repeating: 1, count: 32)
+    let fingerprints = [
+      plain.fingerprint(of: route), sealed.fingerprint(of: route),
+      FleetKeys(namespace: "httpdnsd", site: "fra", secret: nil).fingerprint(of: route),
+      plain.fingerprint(of: [UInt8](repeating: 2, count: 32)),
+    ]
+    #expect(Set(fingerprints).count == 4 && fingerprints.allSatisfy { $0.utf8.count == 8 })
+    #expect(fingerprints[0] == FleetKeys(namespace: "httpdnsd", site: "", secret: nil).fingerprint(of: route))
+  }
+
   @Test func `differ with all that makes answers differ`() {
     var all = [plain.answer(question()), sealed.answer(question())]
     for change: (inout FleetQuestion) -> Void in [
