@@ -22,17 +22,21 @@ final class ScriptedStore: @unchecked Sendable {
     var expiresAt: BootInstant?
   }
 
-  var condition = Condition.works { didSet { for link in links { link.storeHasChanged() } } }
+  var condition = Condition.works { didSet { reconnect() } }
   /// The time between a command and its reply.
   var latency = Duration.microseconds(200)
   /// By how many seconds its clock is ahead.
   var clockOffset: Int64 = 0
+  /// Also those that have expired since they were last asked for.
   var values: [[UInt8]: Value] = [:]
   private(set) var members: [[UInt8]: Int64] = [:]
   /// Commands by name.
   private(set) var commands: [String: Int] = [:]
   fileprivate let loop: SimulatedLoop
   private var links: [ScriptedLink] = []
+  /// The stream of flushes: entries by when they were added, in milliseconds of the store's clock, and their number then.
+  private var entries: [(time: Int64, number: Int64, fields: [[UInt8]])] = []
+  private var streams: [ScriptedStream] = []
 
   init(on loop: SimulatedLoop) { self.loop = loop }
 
@@ -42,12 +46,34 @@ final class ScriptedStore: @unchecked Sendable {
     return link
   }
 
+  /// A connection that reads the stream of flushes.
+  func stream() -> ScriptedStream {
+    let stream = ScriptedStream(self)
+    streams.append(stream)
+    return stream
+  }
+
   /// It has lost everything.
-  func flushAll() { (values, members) = ([:], [:]) }
+  func flushAll() { (values, members, entries) = ([:], [:], []) }
 
-  var keys: [String] { values.keys.map { String(decoding: $0, as: UTF8.self) }.sorted() }
+  var keys: [String] {
+    values.filter { !isOver($0.value) }.keys.map { String(decoding: $0, as: UTF8.self) }.sorted()
+  }
 
-  fileprivate func run(_ words: [[UInt8]]) -> RESPValue {
+  /// All links are made again, as after a restart.
+  func reconnect() {
+    for link in links { link.storeHasChanged() }
+    for stream in streams { stream.wake() }
+  }
+
+  /// Milliseconds of its clock.
+  var time: Int64 { (1_800_000_000 + clockOffset) * 1_000 + loop.now.nanoseconds / 1_000_000 }
+
+  private func isOver(_ value: Value) -> Bool { value.expiresAt.map { $0 <= loop.now } ?? false }
+
+  /// Runs a command at once.
+  @discardableResult
+  func run(_ words: [[UInt8]]) -> RESPValue {
     let name = String(decoding: words[0], as: UTF8.self)
     commands[name, default: 0] += 1
     func number(_ index: Int) -> Int64 { Int64(String(decoding: words[index], as: UTF8.self))! }
@@ -55,7 +81,7 @@ final class ScriptedStore: @unchecked Sendable {
     if condition == .readOnly, writes.contains(name) {
       return .error("READONLY You can't write against a read only replica.")
     }
-    values = values.filter { $0.value.expiresAt.map { $0 > loop.now } ?? true }
+    if words.count > 1, let value = values[words[1]], isOver(value) { values[words[1]] = nil }
     switch name {
     case "GET": return values[words[1]].map { .bulk($0.octets) } ?? .null
     case "SET":
@@ -72,10 +98,7 @@ final class ScriptedStore: @unchecked Sendable {
       values[words[1]] = Value(octets: Array("\(old + number(2))".utf8), expiresAt: nil)
       return .integer(old + number(2))
     case "TIME":
-      let milliseconds = (1_800_000_000 + clockOffset) * 1_000 + loop.now.nanoseconds / 1_000_000
-      return .array([
-        .bulk(Array("\(milliseconds / 1_000)".utf8)), .bulk(Array("\(milliseconds % 1_000 * 1_000)".utf8)),
-      ])
+      return .array([.bulk(Array("\(time / 1_000)".utf8)), .bulk(Array("\(time % 1_000 * 1_000)".utf8))])
     case "ZADD":
       members[words[3]] = number(2)
       return .integer(1)
@@ -83,17 +106,83 @@ final class ScriptedStore: @unchecked Sendable {
     case "ZREMRANGEBYSCORE":
       members = members.filter { $0.value > number(3) }
       return .integer(0)
+    case "ZRANGE":
+      let sorted = members.sorted { ($0.value, "\($0.key)") < ($1.value, "\($1.key)") }
+      return .array(sorted.flatMap { [.bulk($0.key), .bulk(Array("\($0.value)".utf8))] })
+    case "XADD": return add(Array(words[6...]), most: Int(number(4)))
+    case "XREAD": return read(after: words[7], most: Int(number(4)), of: words[6])
     default: return .error("ERR unknown command")
     }
   }
 }
 
+extension ScriptedStore {
+  /// Adds an entry and wakes those that read; the oldest ones are dropped.
+  private func add(_ fields: [[UInt8]], most: Int) -> RESPValue {
+    var id = (time: time, number: Int64(0))
+    if let last = entries.last, last.time >= id.time { id = (last.time, last.number + 1) }
+    entries.append((id.time, id.number, fields))
+    if entries.count > most { entries.removeFirst(entries.count - most) }
+    for stream in streams { stream.wake() }
+    return .bulk(Array("\(id.time)-\(id.number)".utf8))
+  }
+
+  /// The entries after one of them, as XREAD gives them; null for none.
+  private func read(after id: [UInt8], most: Int, of key: [UInt8]) -> RESPValue {
+    let parts = String(decoding: id, as: UTF8.self).split(separator: "-").compactMap { Int64($0) }
+    let found = entries.filter { ($0.time, $0.number) > (parts[0], parts[1]) }.prefix(most)
+    guard !found.isEmpty else { return .null }
+    let replies = found.map { entry in
+      RESPValue.array([
+        .bulk(Array("\(entry.time)-\(entry.number)".utf8)), .array(entry.fields.map { .bulk($0) }),
+      ])
+    }
+    return .array([.array([.bulk(key), .array(replies)])])
+  }
+}
+
+/// One daemon's connection that waits for flushes.
+final class ScriptedStream: @unchecked Sendable {
+  private let store: ScriptedStore
+  private var reading: (words: () -> [[UInt8]], take: (RESPValue) -> Void)?
+  private var isWoken = false
+  /// Whether the daemon is not connected.
+  var isAway = false { didSet { wake() } }
+
+  init(_ store: ScriptedStore) { self.store = store }
+
+  /// Reads from now on: `words` gives the next command, `take` gets its reply.
+  func read(_ words: @escaping () -> [[UInt8]], _ take: @escaping (RESPValue) -> Void) {
+    reading = (words, take)
+    wake()
+  }
+
+  fileprivate func wake() {
+    guard !isWoken, reading != nil else { return }
+    isWoken = true
+    store.loop.schedule(after: store.latency) { [weak self] in self?.look() }
+  }
+
+  private func look() {
+    isWoken = false
+    guard !isAway, let reading, store.condition == .works || store.condition == .readOnly else { return }
+    let reply = store.run(reading.words())
+    guard reply != .null else { return }
+    reading.take(reply)
+    wake()
+  }
+}
+
 /// One daemon's connection, with a breaker that opens for a second after three timeouts.
 final class ScriptedLink: StoreLink, @unchecked Sendable {
+  /// What a PING may take that closes the breaker.
+  private static let timeout = Duration.milliseconds(20)
   private let store: ScriptedStore
   private var timeouts = 0
   private var isBroken = false
-  var isUp: Bool { !isBroken && store.condition != .down }
+  /// Whether the daemon has been stopped.
+  var isCut = false
+  var isUp: Bool { !isBroken && !isCut && store.condition != .down }
   var mayWrite: Bool { store.condition != .readOnly }
   /// Called when it can be used again.
   var onUp: (() -> Void)?
@@ -109,6 +198,8 @@ final class ScriptedLink: StoreLink, @unchecked Sendable {
       return
     }
     guard store.condition != .silent, store.latency <= timeout else {
+      // A slow store does what it was told nevertheless.
+      if store.condition != .silent { loop.schedule(after: store.latency) { [self] in _ = result(words) } }
       loop.schedule(after: timeout) { [self] in
         timeouts += 1
         if timeouts == 3 { breakOff() }
@@ -143,16 +234,16 @@ final class ScriptedLink: StoreLink, @unchecked Sendable {
   }
 
   private func tryAgain() {
-    guard store.condition == .works || store.condition == .readOnly else {
+    guard store.condition == .works || store.condition == .readOnly, store.latency <= ScriptedLink.timeout else {
       store.loop.schedule(after: .seconds(1)) { [self] in tryAgain() }
       return
     }
     (isBroken, timeouts) = (false, 0)
-    onUp?()
+    if !isCut { onUp?() }
   }
 
   fileprivate func storeHasChanged() {
-    guard store.condition == .works, !isBroken else { return }
+    guard store.condition == .works, !isBroken, !isCut else { return }
     onUp?()
   }
 }

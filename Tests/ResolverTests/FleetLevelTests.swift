@@ -24,14 +24,17 @@ final class FleetScene {
   let providers: [ScriptedUpstream]
   let scenes: [ResolverScene]
   let notes = Notes()
+  /// The daemons' connections for flushes.
+  private(set) var streams: [ScriptedStream] = []
 
   static let secret = Array("0123456789abcdef0123456789abcdef".utf8)
 
   /// - Parameters:
   ///   - count: how many daemons there are.
+  ///   - isAlone: whether each of them is for itself, without the store.
   ///   - script: what each daemon's provider answers.
   init(
-    _ count: Int, secret: [UInt8]? = FleetScene.secret, local: Bool = false,
+    _ count: Int, secret: [UInt8]? = FleetScene.secret, local: Bool = false, isAlone: Bool = false,
     subnets: Configuration.ClientSubnet = .none,
     _ configure: @escaping (inout ResolverSettings) -> Void = { _ in },
     script: ScriptedUpstream.Script? = nil
@@ -52,7 +55,7 @@ final class FleetScene {
         configure(&settings)
       }
     }
-    for (number, scene) in scenes.enumerated() { join(scene, number, secret) }
+    if !isAlone { for (number, scene) in scenes.enumerated() { join(scene, number, secret) } }
     loop.advance(by: .milliseconds(1))
   }
 
@@ -67,6 +70,13 @@ final class FleetScene {
     link.onUp = { fleet.connected() }
     fleet.connected()
     scene.resolver.assumeIsolated { $0.use(fleet) }
+    let stream = store.stream()
+    streams.append(stream)
+    stream.read {
+      fleet.nextFlush
+    } _: { reply in
+      scene.resolver.assumeIsolated { $0.took(flushes: reply) }
+    }
   }
 
   func fleet(_ number: Int) -> FleetLevel {
