@@ -320,7 +320,9 @@ package final class FleetLevel {
     guard value.expires - value.stored <= longest + FleetLevel.longestTransfer, value.expires - now <= longest else {
       throw .lifetime
     }
-    let (rest, age) = (UInt32(clamping: (value.expires - now) / 1_000), UInt32(clamping: (now - value.stored) / 1_000))
+    // Rounded so that no record outlives the value.
+    let rest = UInt32(clamping: (value.expires - now) / 1_000)
+    let age = UInt32(clamping: (now - value.stored + 999) / 1_000)
     func aged(_ records: [ResourceRecord]) -> [ResourceRecord] {
       records.map { record in
         var record = record
