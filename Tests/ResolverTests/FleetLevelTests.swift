@@ -384,6 +384,20 @@ final class FleetScene {
     let fleet = FleetScene(1)
     fleet.loop.advance(by: .seconds(3600))
     let idle = fleet.store.commands["ZADD", default: 0]
+  @Test func `units that were spent while the store was down count as soon as it is back`() throws {
+    let fleet = FleetScene(2)
+    let levels = (0..<2).map { fleet.fleet($0) }
+    for level in levels { level.spent(own: 10, day: 5, of: "acc") }
+    fleet.store.condition = .down
+    levels[0].spent(own: 110, day: 5, of: "acc")
+    fleet.loop.advance(by: .seconds(60))
+    fleet.store.condition = .works
+    fleet.loop.advance(by: .seconds(1))
+    levels[1].spent(own: 11, day: 5, of: "acc")
+    fleet.loop.advance(by: .milliseconds(1))
+    #expect(levels[1].othersUnits(own: 11, day: 5, of: "acc") == 110)
+  }
+
     #expect((6...8).contains(idle))
     for number in 0..<60 {
       _ = try fleet.ask(0, "n\(number).example")

@@ -28,6 +28,8 @@ extension FleetLevel {
     timeAskedAt = nil
     askTime()
     askEpoch()
+    // What was spent meanwhile, also if nothing more is.
+    for account in units.keys { report(account) }
     sign()
   }
 
