@@ -10,8 +10,13 @@ public struct StoreClock: Sendable {
   /// How long an estimate counts, in nanoseconds.
   public static let lifetime: Int64 = 3_600_000_000_000
 
+  /// Smaller steps are errors of the estimate, in milliseconds.
+  private static let leastStep: Int64 = 1_000
+
   /// Milliseconds of the store's clock at 0 of the monotonic clock.
   private var offset: Int64?
+  /// The same as it was last known.
+  private var lastOffset: Int64?
   private var measuredAt: Int64 = 0
   /// By how many seconds the store's clock is ahead of this machine's; nil if it is not known.
   public private(set) var difference: Int64?
@@ -26,10 +31,17 @@ public struct StoreClock: Sendable {
   ///   - sentAt: when it was asked, in nanoseconds; it is assumed to have answered halfway.
   ///   - now: nanoseconds of the monotonic clock.
   ///   - wallTime: seconds since 1970 by this machine.
-  public mutating func note(milliseconds: Int64, sentAt: Int64, now: Int64, wallTime: Int64) {
-    offset = milliseconds - (sentAt + (now - sentAt) / 2) / 1_000_000
+  /// - Returns: the time that the clock would have now if it had not gone back; nil if it has not. By the clock as it is now
+  ///   values from before that seem younger than they are.
+  @discardableResult
+  public mutating func note(milliseconds: Int64, sentAt: Int64, now: Int64, wallTime: Int64) -> Int64? {
+    let found = milliseconds - (sentAt + (now - sentAt) / 2) / 1_000_000
+    let before = lastOffset
+    (offset, lastOffset) = (found, found)
     measuredAt = now
     difference = milliseconds / 1_000 - wallTime
+    guard let before, before - found > StoreClock.leastStep else { return nil }
+    return now / 1_000_000 + min(before, found + 2_000 * StoreClock.mostDifference)
   }
 
   /// The clock has to be asked again: the connection is new, or this machine has slept.

@@ -280,6 +280,21 @@ final class FleetScene {
     }
   }
 
+  @Test func `a store whose clock has gone back does not make old answers live longer`() throws {
+    let fleet = FleetScene(2)
+    _ = try fleet.ask(0)
+    fleet.loop.advance(by: .seconds(20))
+    fleet.store.clockOffset = -30
+    fleet.store.reconnect()
+    fleet.loop.advance(by: .seconds(20))
+    _ = try fleet.ask(1)
+    #expect(fleet.transfers == 2 && fleet.fleet(1).counters.count(of: .rejected) == 1)
+    // When its clock is where it was, answers are shared again.
+    fleet.loop.advance(by: .seconds(31))
+    for number in 0..<2 { _ = try fleet.ask(number, "other.example") }
+    #expect(fleet.transfers == 3)
+  }
+
   @Test func `after a sleep nothing is used before the store's clock is known again`() throws {
     let fleet = FleetScene(2)
     _ = try fleet.ask(0)
@@ -369,6 +384,20 @@ final class FleetScene {
     #expect(levels.allSatisfy { $0.counters.losses == 1 })
   }
 
+  @Test func `units that were spent while the store was down count as soon as it is back`() throws {
+    let fleet = FleetScene(2)
+    let levels = (0..<2).map { fleet.fleet($0) }
+    for level in levels { level.spent(own: 10, day: 5, of: "acc") }
+    fleet.store.condition = .down
+    levels[0].spent(own: 110, day: 5, of: "acc")
+    fleet.loop.advance(by: .seconds(60))
+    fleet.store.condition = .works
+    fleet.loop.advance(by: .seconds(1))
+    levels[1].spent(own: 11, day: 5, of: "acc")
+    fleet.loop.advance(by: .milliseconds(1))
+    #expect(levels[1].othersUnits(own: 11, day: 5, of: "acc") == 110)
+  }
+
   @Test func `whoever opens a day deletes the days before`() throws {
     let fleet = FleetScene(1)
     fleet.fleet(0).spent(own: 10, day: 5, of: "acc")
@@ -384,20 +413,6 @@ final class FleetScene {
     let fleet = FleetScene(1)
     fleet.loop.advance(by: .seconds(3600))
     let idle = fleet.store.commands["ZADD", default: 0]
-  @Test func `units that were spent while the store was down count as soon as it is back`() throws {
-    let fleet = FleetScene(2)
-    let levels = (0..<2).map { fleet.fleet($0) }
-    for level in levels { level.spent(own: 10, day: 5, of: "acc") }
-    fleet.store.condition = .down
-    levels[0].spent(own: 110, day: 5, of: "acc")
-    fleet.loop.advance(by: .seconds(60))
-    fleet.store.condition = .works
-    fleet.loop.advance(by: .seconds(1))
-    levels[1].spent(own: 11, day: 5, of: "acc")
-    fleet.loop.advance(by: .milliseconds(1))
-    #expect(levels[1].othersUnits(own: 11, day: 5, of: "acc") == 110)
-  }
-
     #expect((6...8).contains(idle))
     for number in 0..<60 {
       _ = try fleet.ask(0, "n\(number).example")

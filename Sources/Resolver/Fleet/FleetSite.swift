@@ -66,9 +66,10 @@ extension FleetLevel {
       (0...253_402_300_799).contains(seconds), (0..<1_000_000).contains(microseconds)
     else { return }
     let wasOff = clock.isOff
-    clock.note(
+    let wentBackFrom = clock.note(
       milliseconds: seconds * 1_000 + microseconds / 1_000, sentAt: sentAt.nanoseconds, now: now.nanoseconds,
       wallTime: loop.wallTime)
+    if let wentBackFrom { flushes.note(.everything, at: wentBackFrom) }
     guard clock.isOff, !wasOff, let difference = clock.difference else { return }
     let direction = difference > 0 ? "ahead of" : "behind"
     let text = "the store's clock is \(abs(difference)) s \(direction) this machine's"
