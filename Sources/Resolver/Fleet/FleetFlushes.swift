@@ -27,8 +27,8 @@ package enum FlushReach: Hashable, Sendable {
 extension FleetLevel {
   /// The most entries of the stream that are read at once; the store keeps about as many.
   private static let most = 1_000
-  /// Without a secret anybody who can write to the store can make all daemons fetch everything again: this many flushes in
-  /// a minute are carried out.
+  /// Anybody who can write to the store can make all daemons fetch everything again, by flushes where there is no secret,
+  /// and by more entries than the stream holds: this many of both in a minute are carried out.
   private static let mostPerMinute = 6
 
   /// The command that waits for the next flush.
@@ -52,8 +52,8 @@ extension FleetLevel {
       guard case .array(let parts) = entry, parts.count == 2, case .bulk(let id) = parts[0],
         case .array(let fields) = parts[1], let time = FleetLevel.time(ofEntry: id)
       else { continue }
-      if index == 0, entries.count >= FleetLevel.most, let all = remote(.everything, at: time) {
-        // Entries before this one may have been dropped from the stream.
+      // Entries before this one may have been dropped from the stream. Anybody who can write to the store can fill it.
+      if index == 0, entries.count >= FleetLevel.most, mayFlush(), let all = remote(.everything, at: time) {
         self.flushes.note(.everything, at: time)
         flushes.append(all)
       }
@@ -122,7 +122,7 @@ extension FleetLevel {
     }
   }
 
-  /// Counts a flush of somebody who has shown no secret; returns whether it is carried out.
+  /// Counts a flush for which nobody has shown the secret; returns whether it is carried out.
   private func mayFlush() -> Bool {
     let now = loop.now
     recentFlushes.removeAll { now - $0 >= .seconds(60) }

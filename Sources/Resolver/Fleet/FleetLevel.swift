@@ -61,7 +61,7 @@ package final class FleetLevel {
   var flushes = FlushLog()
   /// The ID of the last entry of the stream of flushes that is known: at first of none.
   var lastFlush = "0-0"
-  /// When flushes were carried out whose sender had shown no secret.
+  /// When flushes were carried out for which nobody had shown the secret.
   var recentFlushes: [BootInstant] = []
   /// The units of each account.
   var units: [String: SiteUnits] = [:]
