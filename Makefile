@@ -9,7 +9,7 @@ CONFIG     ?=
 RELEASE    ?=
 AS         ?= user
 TASKS      ?=
-# `make simulate SEEDS=N`: so many lives.
+# `make simulate SEEDS=N`, `make simulate-fleet SEEDS=N`: so many lives.
 SEEDS      ?= 20
 # `make soak HOURS=N`, or MINUTES=N.
 HOURS      ?= 1
@@ -20,7 +20,7 @@ PLACES   = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' SYSCONFDIR='$(SYSCONFDIR)' UN
 SOURCES  = Package.swift Sources Tests Fuzz
 
 .DEFAULT_GOAL := build
-.PHONY: help run build test test-system test-fresh simulate sanitize check format fuzz bench-setup bench bench-hostile soak compare install uninstall deb clean
+.PHONY: help run build test test-system test-fresh simulate simulate-fleet sanitize check format fuzz bench-setup bench bench-hostile soak compare install uninstall deb clean
 
 help: ## this list
 	@echo 'Start here: make run, make test. All targets:'
@@ -44,6 +44,9 @@ test-fresh: ## both commands of the README on a fresh Debian, as root: RELEASE=b
 
 simulate: ## live through SEEDS=N simulated weeks with an outage an hour, each from a seed of its own
 	@Scripts/simulate $(SEEDS)
+
+simulate-fleet: ## requests of fleets with a store and without one, then SEEDS=N hours of ten daemons whose store fails
+	@Scripts/simulate-fleet $(SEEDS)
 
 sanitize: ## unit tests under AddressSanitizer, then ThreadSanitizer; ONLY='address' or 'thread' for one: half an hour each
 	@Scripts/sanitize $(ONLY)

@@ -81,6 +81,8 @@ package final class FleetLevel {
   /// What this daemon signs its flushes with: 16 random octets.
   let identity: [UInt8]
   let note: @Sendable (FleetNote) -> Void
+  /// A number from 0 to 1, so that daemons that wait for another one do not look at the same time.
+  var jitter: () -> Double = { .random(in: 0...1) }
   private var writes = WriteQueue()
   private var writing = 0
   /// Looks that wait for the store.
@@ -155,7 +157,7 @@ package final class FleetLevel {
       return .alone
     }
     let pauses = LeaseWait(
-      longest: settings.wait.nanoseconds, median: median?.nanoseconds, random: .random(in: 0...1))
+      longest: settings.wait.nanoseconds, median: median?.nanoseconds, random: jitter())
     for pause in pauses {
       await loop.sleep(for: .nanoseconds(pause))
       guard isUsable else { return .alone }
