@@ -239,6 +239,7 @@ final class FleetLife {
     case 180: end(fault)
     default: break
     }
+    guard plan.hasStops else { return }
     // While it works and while it does not.
     if part == 60 || part == 150 { restart(Int.random(in: 0..<plan.daemons, using: &random)) }
     if part == 90 || part == 210 { stopWithLease(Int.random(in: 0..<plan.daemons, using: &random)) }

@@ -21,6 +21,8 @@ struct FleetLifePlan {
   /// The units of all daemons together; 0 for no limit.
   var limit = 0
   var names = 60
+  /// Whether daemons restart and stop.
+  var hasStops = true
   /// The first way in which the store fails.
   var firstFault = 0
 
