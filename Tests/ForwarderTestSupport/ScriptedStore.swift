@@ -102,7 +102,6 @@ final class ScriptedStore: @unchecked Sendable {
     case "ZADD":
       members[words[3]] = number(2)
       return .integer(1)
-    case "ZRANGE": return .array(members.keys.map { .bulk($0) })
     case "ZREMRANGEBYSCORE":
       members = members.filter { $0.value > number(3) }
       return .integer(0)
