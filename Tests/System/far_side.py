@@ -50,6 +50,8 @@ class FarSide:
     self.hosts: dict[str, Host] = {}
     # Of each address, when it was sent a SYN or an echo request.
     self.arrivals: dict[str, list[float]] = collections.defaultdict(list)
+    # Ports and sequence numbers of SYNs: the kernel repeats one after a second, just when a probe gives up.
+    self._connections: set[tuple[str, bytes]] = set()
     self._device = os.open("/dev/net/tun", os.O_RDWR)
     # TUNSETIFF with IFF_TUN and IFF_NO_PI.
     fcntl.ioctl(self._device, 0x400454CA, struct.pack("16sH22x", DEVICE.encode(), 0x1001))
@@ -99,7 +101,10 @@ class FarSide:
     name = str(ipaddress.ip_address(target))
     host = self.hosts.get(name)
     if protocol == TCP and content[13] & (SYN | ACK) == SYN:
-      self.arrivals[name].append(time.monotonic())
+      connection = (name, content[:2] + content[4:8])
+      if connection not in self._connections:
+        self._connections.add(connection)
+        self.arrivals[name].append(time.monotonic())
       if not host or host.tcp == "silent":
         return None
       flags = SYN | ACK if host.tcp == "open" else RST | ACK
