@@ -152,7 +152,7 @@ private enum Saying {
     // It does not count against the provider, but a person who looks for its cause sees it.
     let shown = provider.report.lastFailure
     #expect(shown?.hasPrefix("server0: the provider refused the request (HTTP status 403)") == true, "\(shown ?? "")")
-    #expect(shown?.hasSuffix(" (counted against the name, not against the provider)") == true, "\(shown ?? "")")
+    #expect(shown?.contains(" (does not count against the provider yet); ") == true, "\(shown ?? "")")
   }
 
   @Test func `before any good name, three refused domains put the provider aside`() {

@@ -271,7 +271,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
         // The server answers other names, so that it was found and reached.
         if failure.isLate { failure.advice = "" }
         if problem.blame.endsWithRecovery {
-          let remark = failure.blame.endsWithRecovery ? "" : " (counted against the name, not against the provider)"
+          let advice = problem.refusal.map { "; \(remedy(for: $0))" } ?? ""
+          let remark = failure.blame.endsWithRecovery ? "" : " (does not count against the provider yet)\(advice)"
           lastFailure = (failure.reason + remark, loop.now)
         }
         if let refusal = problem.refusal, failure.blame == .account {

@@ -128,7 +128,9 @@ struct QueryCommand: ParsableCommand {
     print("status       \(answer.response.responseCode)")
     let isSaid = !answer.source.hasReplied && answer.trail.contains(where: hasReason)
     if let reason, !isSaid { print("reason       \(reason)") }
-    if answer.trail.contains(where: { $0.absence == .notLoaded }) {
+    if answer.trail.contains(where: { $0.absence == .notLoaded })
+      || !answer.source.hasReplied && answer.trail.contains(where: { $0.absence == .switchedOff })
+    {
       print("note         a running daemon may still use an earlier table")
     }
     guard let message = answer.response.message(to: question) else { return }

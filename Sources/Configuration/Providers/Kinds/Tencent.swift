@@ -59,7 +59,7 @@ extension Configuration.TencentAccount {
     reader.read("id", &id, .accountNumber)
     let user = "cipher \"\(cipher)\""
     guard let keyForm = cipher.keyForm else {
-      reader.refuseSecret("key", "not used by \(user), which takes token", alternative: "cipher = \"aes\"")
+      reader.refuseSecret("key", "not used by \(user), which takes token", alternative: "cipher = \"aes\" or \"des\"")
       self = .https(token: reader.requiredSecret("token", of: user, .token), id: id)
       return
     }
