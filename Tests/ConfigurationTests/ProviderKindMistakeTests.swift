@@ -20,7 +20,7 @@ private let lines: [(text: String, line: String)] = [
   (tencent, "token: missing; expected token_file, token_credential or token_env for cipher \"https\""),
   (
     tencent + "token_env = \"TOKEN\"\nkey_env = \"AES\"",
-    "key_env: not used by cipher \"https\", which takes token; remove key_env or set cipher = \"aes\""
+    "key_env: not used by cipher \"https\", which takes token; remove key_env or set cipher = \"aes\" or \"des\""
   ),
   (
     tencent + "token_env = \"TOKEN\"\nscheme = \"http\"",
