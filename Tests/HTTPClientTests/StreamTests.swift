@@ -1,5 +1,6 @@
 // StreamTests.swift -- connections of HTTP/2 streams: how many there are, where they go to, and how they fail.
 
+import CCurl
 import EventLoop
 import Glibc
 import HTTPMessage
