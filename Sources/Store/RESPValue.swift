@@ -81,7 +81,7 @@ public enum RESPCommand {
     case "AUTH", "SELECT": return reply == .status("OK")
     case "GET", "XADD": return reply.isBulk || reply == .null
     case "SET": return reply.isStatus || reply.isBulk || reply == .null
-    case "DEL", "INCRBY", "EXPIRE", "ZREMRANGEBYSCORE": return reply.isInteger
+    case "DEL", "INCRBY", "ZADD", "ZREMRANGEBYSCORE": return reply.isInteger
     case "TIME", "ZRANGE": return reply.isArray
     case "XREAD": return reply.isArray || reply == .null
     default: return true

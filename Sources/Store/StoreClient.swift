@@ -9,6 +9,8 @@ import EventLoop
 public final class StoreClient: StoreLink {
   /// Called each time the store becomes usable, never during a call.
   public var onUp: (() -> Void)?
+  /// Called each time it is no longer usable, except by `close`.
+  public var onDown: (() -> Void)?
 
   private enum State {
     /// Nothing was tried yet.
@@ -347,8 +349,10 @@ public final class StoreClient: StoreLink {
 
   private func set(_ new: State) {
     // What `since` shows is how long the store has been in use, or not.
-    if isUp != (new == .up) || new == .closed { since = loop.now }
+    let wasUp = isUp
+    if wasUp != (new == .up) || new == .closed { since = loop.now }
     state = new
+    if wasUp, new != .up, new != .closed { onDown?() }
   }
 
   private func note(_ kind: StoreNotes.Kind, _ level: StoreEvent.Level, _ text: String) {

@@ -13,6 +13,8 @@ public final class StoreStream {
 
   /// Called each time the connection is made, before its first command.
   public var onConnected: (() -> Void)?
+  /// Called each time it has ended, or ends before it could be used.
+  public var onEnded: (() -> Void)?
 
   /// Why it was not connected, or its command failed, the last time; nil if neither happened.
   public private(set) var lastFailure: String?
@@ -24,11 +26,11 @@ public final class StoreStream {
   private var timer: LoopTimer?
   private var backoff = Backoff()
   private var random = SystemRandomNumberGenerator()
-  private var reading: (words: () -> [[UInt8]], take: (RESPValue) -> Void)?
+  private var reading: (words: () -> [[UInt8]], take: (RESPValue) -> Bool)?
   private var connectedAt: BootInstant?
   private var isClosed = false
 
-  /// Creates a stream that is not connected; `read` begins that. The parameters are those of `StoreClient`.
+  /// Creates a stream that is not connected; `connect` begins that. The parameters are those of `StoreClient`.
   public init(
     _ settings: StoreSettings, on loop: EventLoop, resolve: @escaping StoreResolver,
     note: @escaping (StoreEvent) -> Void
@@ -43,18 +45,33 @@ public final class StoreStream {
   /// Whether it is connected.
   public var isConnected: Bool { connectedAt != nil }
 
-  /// Begins to read; the stream connects as often as needed until `close`. To be called once.
+  /// Sets what is read. To be called once.
   ///
   /// - Parameters:
   ///   - words: gives the command that is sent next: once connected, and after each reply.
-  ///   - take: gets each reply, before the next command is asked for. Errors and empty replies are not passed on; after
-  ///     them the stream pauses.
-  public func read(_ words: @escaping () -> [[UInt8]], _ take: @escaping (RESPValue) -> Void) {
+  ///   - take: gets each reply that is no error; returns whether the next command is to be sent at once. The stream pauses
+  ///     otherwise, as it does after an error.
+  public func read(_ words: @escaping () -> [[UInt8]], _ take: @escaping (RESPValue) -> Bool) {
     loop.assertCurrent()
     precondition(reading == nil, "a stream reads once")
     guard !isClosed else { return }
     reading = (words, take)
-    connect()
+  }
+
+  /// Connects now, also if it is connected: the next command is asked for again. From then on the stream connects as often
+  /// as needed, until `disconnect`.
+  public func connect() {
+    disconnect()
+    guard reading != nil else { return }
+    open()
+  }
+
+  /// Ends the connection, and does not make another one.
+  public func disconnect() {
+    loop.assertCurrent()
+    timer?.cancel()
+    timer = nil
+    drop()
   }
 
   /// Ends the stream; nothing is called from then on.
@@ -65,13 +82,12 @@ public final class StoreStream {
 
   private func end() {
     isClosed = true
+    (reading, onConnected, onEnded) = (nil, nil, nil)
     timer?.cancel()
     drop()
-    reading = nil
-    onConnected = nil
   }
 
-  private func connect() {
+  private func open() {
     timer = nil
     do throws(StoreFault) {
       connection = try dialer.connect { [unowned self] report in
@@ -86,7 +102,7 @@ public final class StoreStream {
   }
 
   private func connected() {
-    connectedAt = loop.now
+    (connectedAt, lastFailure) = (loop.now, nil)
     onConnected?()
     ask()
   }
@@ -102,12 +118,14 @@ public final class StoreStream {
 
   private func replied(_ result: Result<RESPValue, StoreFailure>, to command: String) {
     guard !isClosed else { return }
+    let connection = connection
     switch result {
-    case .success(.null): pause(backoff.next(using: &random)) { [unowned self] in ask() }
     case .success(let reply):
-      backoff.reset()
-      reading?.take(reply)
-      ask()
+      if reply != .null { backoff.reset() }
+      let goesOn = reading?.take(reply) ?? false
+      // `take` is the owner's: it may have connected again or closed.
+      guard self.connection === connection, connection != nil else { return }
+      if goesOn { ask() } else { pause(backoff.next(using: &random)) { [unowned self] in ask() } }
     case .failure(.error(let text)): refused(StoreError(text), command)
     case .failure: break
     }
@@ -120,7 +138,7 @@ public final class StoreStream {
     case .identity, .permission:
       note(.refused(command), .error, "\(command) was refused, next attempt in 60 s: \(error.text)")
       drop()
-      pause(StoreStream.refusalTime) { [unowned self] in connect() }
+      pause(StoreStream.refusalTime) { [unowned self] in open() }
     case .unready, .cluster, .writes, .command:
       let time = backoff.next(using: &random)
       note(.down, .warning, "\(command) failed, next attempt in \(brief(time)): \(error.text)")
@@ -134,10 +152,10 @@ public final class StoreStream {
     drop()
     guard case .refused(let command, let error) = fault, error.kind != .unready else {
       let time = backoff.next(using: &random)
-      pause(time) { [unowned self] in connect() }
+      pause(time) { [unowned self] in open() }
       return note(.down, .warning, "\(fault.text); stream not read, next attempt in \(brief(time))")
     }
-    pause(StoreStream.refusalTime) { [unowned self] in connect() }
+    pause(StoreStream.refusalTime) { [unowned self] in open() }
     note(.refused(command), .error, "\(fault.text); next attempt in 60 s")
   }
 
@@ -147,10 +165,10 @@ public final class StoreStream {
   }
 
   private func drop() {
-    connectedAt = nil
     let dropped = connection
-    connection = nil
+    (connection, connectedAt) = (nil, nil)
     dropped?.close()
+    if dropped != nil { onEnded?() }
   }
 
   private func note(_ kind: StoreNotes.Kind, _ level: StoreEvent.Level, _ text: String) {

@@ -11,6 +11,7 @@ private final class StreamScene {
   private(set) var replies: [RESPValue] = []
   private(set) var events: [StoreEvent] = []
   private(set) var connections = 0
+  private(set) var ends = 0
   var last = 0
 
   init(_ settings: StoreSettings, on loop: EventLoop) {
@@ -18,15 +19,19 @@ private final class StreamScene {
     stream = StoreStream(settings, on: loop, resolve: { _ in [] }) { pass($0) }
     pass = { [unowned self] in events.append($0) }
     stream.onConnected = { [unowned self] in connections += 1 }
+    stream.onEnded = { [unowned self] in ends += 1 }
   }
 
   deinit { stream.close() }
 
   func read() {
     stream.read({ [unowned self] in words("XREAD", "BLOCK", "0", "STREAMS", "f", "\(last)") }) { [unowned self] in
+      guard $0 != .null else { return false }
       replies.append($0)
       last += 1
+      return true
     }
+    stream.connect()
   }
 }
 
@@ -125,6 +130,34 @@ private final class StreamScene {
     }
   }
 
+  @Test func `a stream connects and disconnects when its owner says so`() throws {
+    try onLoop { loop in
+      let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .nothing }
+      let timers = loop.timers.count
+      let scene = StreamScene(store.settings, on: loop)
+      scene.read()
+      #expect(await loop.until { store.commands.last?.last == "0" })
+      // The command is asked for again.
+      scene.last = 7
+      scene.stream.connect()
+      #expect(await loop.until { store.commands.last?.last == "7" })
+      #expect(scene.connections == 2 && scene.ends == 1)
+      scene.stream.disconnect()
+      #expect(await loop.until { store.connectionCount == 0 })
+      #expect(scene.ends == 2 && !scene.stream.isConnected && loop.timers.count == timers)
+      // Nor does one that fails come back by itself then.
+      store.stop()
+      scene.stream.connect()
+      #expect(await loop.until { scene.events.count == 1 })
+      scene.stream.disconnect()
+      #expect(loop.timers.count == timers)
+      store.resume()
+      loop.skip(.seconds(120))
+      await loop.turn()
+      #expect(store.accepted == 2)
+    }
+  }
+
   @Test func `a stream may be closed by what it calls`() throws {
     try onLoop { loop in
       let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .octets("*0\r\n") }
@@ -133,7 +166,11 @@ private final class StreamScene {
       stream?.read({
         asked += 1
         return words("XREAD")
-      }) { _ in stream?.close() }
+      }) { _ in
+        stream?.close()
+        return true
+      }
+      stream?.connect()
       #expect(await loop.until { store.commands.count == 2 })
       #expect(await loop.until { store.connectionCount == 0 })
       #expect(asked == 1)
@@ -154,13 +191,15 @@ private final class StreamScene {
       stream.read({ words("XREAD", "BLOCK", "0", "STREAMS", "f", last) }) { reply in
         guard case .array(let streams) = reply, case .array(let pair)? = streams.first,
           case .array(let entries)? = pair.last
-        else { return }
+        else { return false }
         for case .array(let entry) in entries {
-          guard case .bulk(let id)? = entry.first, case .array(let fields)? = entry.last else { return }
+          guard case .bulk(let id)? = entry.first, case .array(let fields)? = entry.last else { return false }
           last = String(decoding: id, as: UTF8.self)
           if case .bulk(let value)? = fields.last { seen.append(String(decoding: value, as: UTF8.self)) }
         }
+        return true
       }
+      stream.connect()
       #expect(await loop.until { stream.isConnected })
       for number in 0..<20 { scene.client.post(words("XADD", "f", "MAXLEN", "~", "1000", "*", "p", "v\(number)"), nil) }
       #expect(await loop.until { seen.count == 20 })
