@@ -22,27 +22,41 @@ public enum FlushedNames: Hashable, Sendable {
 /// A flush as it lies in the stream: who sent it, and what it removes.
 ///
 ///   version (1 octet), form (1: 0 plain, 1 sealed), then in the clear or sealed: kind (1: 0 everything, 1 names, 2 names
-///   and below), sender (16), number of names (2), names in wire form
+///   and below), sender (16), sent (8), number of names (2), names in wire form
 public struct FlushNote: Hashable, Sendable {
-  /// The most names in one flush.
-  public static let mostNames = 1_000
+  /// The most names in one flush: a command has no more, and an entry of the stream has to be less than 64 KiB.
+  public static let mostNames = 256
 
   /// What it removes.
   public var names: FlushedNames
   /// The daemon that sent it: 16 octets.
   public var sender: [UInt8]
+  /// When it was sent, in milliseconds of the store's clock.
+  public var sentAt: Int64
+
+  /// How far an entry's time in the stream may be behind that of its note, in milliseconds.
+  private static let longestWay: Int64 = 1_000
 
   /// Creates a note.
-  public init(names: FlushedNames, sender: [UInt8]) {
+  public init(names: FlushedNames, sender: [UInt8], sentAt: Int64) {
     self.names = names
     self.sender = sender
+    self.sentAt = sentAt
   }
+
+  /// Until when what was asked for is flushed, in milliseconds of the store's clock. An entry that somebody has added to the
+  /// stream again, as it can be read there, flushes nothing that its first one did not.
+  ///
+  /// - Parameter added: the time of its entry in the stream.
+  public func end(addedAt added: Int64) -> Int64 { min(added, sentAt + FlushNote.longestWay) }
 
   /// The octets for the stream.
   public func octets(_ keys: FleetKeys) -> [UInt8] {
     var (kind, listed): (UInt8, [DomainName]) = (0, [])
     if case .names(let names, let andBelow) = names { (kind, listed) = (andBelow ? 2 : 1, names) }
-    var body = [kind] + sender + [UInt8(listed.count >> 8), UInt8(listed.count & 0xFF)]
+    var body = [kind] + sender
+    body += (0..<8).map { UInt8(truncatingIfNeeded: sentAt >> (56 - 8 * $0)) }
+    body += [UInt8(listed.count >> 8), UInt8(listed.count & 0xFF)]
     for name in listed { body += name.octets }
     let sealed = keys.sealFlush(body)
     return [FleetKeys.version, sealed == nil ? 0 : 1] + (sealed ?? body)
@@ -52,11 +66,13 @@ public struct FlushNote: Hashable, Sendable {
   public init?(_ octets: [UInt8], _ keys: FleetKeys) {
     guard octets.count > 2, octets[0] == FleetKeys.version, (octets[1] == 1) == keys.hasSecret else { return nil }
     guard let body = octets[1] == 1 ? keys.openFlush(octets[2...]) : Array(octets[2...]) else { return nil }
-    guard body.count >= 19, body[0] <= 2 else { return nil }
+    guard body.count >= 27, body[0] <= 2 else { return nil }
     sender = Array(body[1..<17])
-    let count = Int(body[17]) << 8 | Int(body[18])
+    sentAt = body[17..<25].reduce(0) { $0 << 8 | Int64($1) }
+    guard FlushNote.times.contains(sentAt) else { return nil }
+    let count = Int(body[25]) << 8 | Int(body[26])
     guard count <= FlushNote.mostNames, (count == 0) == (body[0] == 0) else { return nil }
-    var rest = body[19...]
+    var rest = body[27...]
     var listed: [DomainName] = []
     for _ in 0..<count {
       guard let end = FlushNote.end(ofNameIn: rest), let name = DomainName(octets: Array(rest[..<end])) else {
@@ -68,6 +84,9 @@ public struct FlushNote: Hashable, Sendable {
     guard rest.isEmpty else { return nil }
     names = body[0] == 0 ? .everything : .names(listed, andBelow: body[0] == 2)
   }
+
+  /// The times that a note may have: far from the ends of their type.
+  private static let times = 0...(Int64.max / 4)
 
   /// The index behind the root label of the name at the beginning.
   private static func end(ofNameIn octets: ArraySlice<UInt8>) -> Int? {
@@ -83,10 +102,17 @@ public struct FlushNote: Hashable, Sendable {
 
 /// The flushes of a site that values of the store may be older than.
 public struct FlushLog: Sendable {
-  /// The most flushes that are remembered one by one.
-  static let most = 1_000
+  /// The most names that are remembered one by one.
+  static let most = 4_096
 
-  private var flushes: [(at: Int64, names: FlushedNames)] = []
+  /// When a name was last flushed, alone and with what is below it.
+  private struct Times {
+    var alone = Int64.min
+    var andBelow = Int64.min
+    var latest: Int64 { max(alone, andBelow) }
+  }
+
+  private var times: [DomainName: Times] = [:]
   /// Everything that is not newer than this was flushed.
   private var everythingUntil = Int64.min
 
@@ -96,29 +122,41 @@ public struct FlushLog: Sendable {
   /// Notes a flush.
   ///
   /// - Parameter time: milliseconds of the store's clock.
+  /// - Complexity: O(n) in the names of the flush; rarely in all names that are remembered.
   public mutating func note(_ names: FlushedNames, at time: Int64) {
-    if names == .everything {
-      everythingUntil = max(everythingUntil, time)
-      flushes.removeAll { $0.at <= everythingUntil }
-      return
-    }
     guard time > everythingUntil else { return }
-    flushes.append((time, names))
-    guard flushes.count > FlushLog.most else { return }
-    // What cannot be remembered name by name counts for all names.
-    let oldest = flushes.removeFirst()
-    everythingUntil = max(everythingUntil, oldest.at)
+    guard case .names(let names, let andBelow) = names else { return noteEverything(until: time) }
+    for name in names {
+      var known = times[name, default: Times()]
+      if andBelow { known.andBelow = max(known.andBelow, time) } else { known.alone = max(known.alone, time) }
+      times[name] = known
+    }
+    guard times.count > FlushLog.most else { return }
+    // What cannot be remembered name by name counts for all names: the older half.
+    let sorted = times.values.map(\.latest).sorted()
+    noteEverything(until: sorted[sorted.count / 2])
   }
 
-  /// Forgets flushes that no living value can be older than.
-  ///
-  /// - Parameter time: milliseconds of the store's clock.
-  public mutating func forget(before time: Int64) { flushes.removeAll { $0.at < time } }
+  private mutating func noteEverything(until time: Int64) {
+    everythingUntil = time
+    times = times.filter { $0.value.latest > time }
+  }
 
   /// Whether a value for a name was flushed after its question had been sent.
   ///
-  /// - Parameter stored: milliseconds of the store's clock.
+  /// - Parameters:
+  ///   - name: in lower case.
+  ///   - stored: milliseconds of the store's clock.
+  /// - Complexity: O(n) in the labels of the name.
   public func covers(_ name: DomainName, stored: Int64) -> Bool {
-    stored <= everythingUntil || flushes.contains { stored <= $0.at && $0.names.covers(name) }
+    if stored <= everythingUntil { return true }
+    guard !times.isEmpty else { return false }
+    if let known = times[name], stored <= known.latest { return true }
+    var ancestor = name.parent
+    while let name = ancestor {
+      if let known = times[name], stored <= known.andBelow { return true }
+      ancestor = name.parent
+    }
+    return false
   }
 }

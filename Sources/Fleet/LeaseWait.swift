@@ -2,11 +2,11 @@
 
 /// The times of further looks, after another daemon got the lease.
 public struct LeaseWait: Sequence, IteratorProtocol, Sendable {
-  /// Milliseconds from the lost lease on.
-  private static let looks: [Double] = [10, 30, 70, 150]
+  /// The first pause in nanoseconds; each further one is twice as long: after 10, 30, 70, 150 ms and so on.
+  private static let firstPause = 10e6
   private static let jitter = 0.2
 
-  private var index = 0
+  private var pause = LeaseWait.firstPause
   private var elapsed: Int64 = 0
   private let end: Int64
   private let spread: Double
@@ -22,11 +22,11 @@ public struct LeaseWait: Sequence, IteratorProtocol, Sendable {
 
   /// The pause before the next look in nanoseconds; nil if there is none.
   public mutating func next() -> Int64? {
-    guard index < LeaseWait.looks.count, elapsed < end else { return nil }
+    guard elapsed < end else { return nil }
     // The last look is at the end of the wait.
-    let due = Swift.min(Int64(LeaseWait.looks[index] * spread * 1e6), end)
-    index += 1
-    defer { elapsed = due }
-    return due - elapsed
+    let next = Swift.min(Int64(pause * spread), end - elapsed)
+    pause *= 2
+    elapsed += next
+    return next
   }
 }

@@ -27,8 +27,21 @@ public struct SiteUnits: Sendable {
   /// The site's units on that day by the last reply; 0 before the first one.
   public private(set) var total = 0
 
+  /// Units beyond which a counter is not believed: anybody who can write to the store can set it.
+  public static let mostUnits = 1_000_000_000_000
+
   /// Creates a count of nothing.
   public init() {}
+
+  /// Creates the count of a daemon that has reported before.
+  ///
+  /// - Parameters:
+  ///   - counted: its units that the store has counted.
+  ///   - day: the day that they are of.
+  public init(counted: Int, day: Int64) { (self.day, own, reported) = (day, counted, counted) }
+
+  /// This daemon's units on that day that the store has counted for certain.
+  public var counted: Int { reported - (pending.map { $0.day == day && $0.losses == losses ? $0.units : 0 } ?? 0) }
 
   /// The day's units that count against the limit: the site's, or this daemon's own while it knows no better. What this
   /// daemon has spent since the last reply is added.
@@ -46,9 +59,12 @@ public struct SiteUnits: Sendable {
     reported = min(reported, own)
   }
 
+  /// Whether there is something to be added that is not on its way.
+  public var hasMore: Bool { pending == nil && own > reported }
+
   /// What is to be added now; nil if there is nothing, or the last addition is not confirmed yet.
   public mutating func next() -> Increment? {
-    guard pending == nil, own > reported else { return nil }
+    guard hasMore else { return nil }
     let increment = Increment(day: day, units: own - reported, losses: losses)
     pending = increment
     reported = own
@@ -61,7 +77,7 @@ public struct SiteUnits: Sendable {
   public mutating func counted(_ increment: Increment, total: Int) {
     pending = nil
     guard increment.day == day, increment.losses == losses else { return }
-    self.total = max(0, total)
+    self.total = SiteUnits.believed(total)
   }
 
   /// The counter was read.
@@ -71,8 +87,10 @@ public struct SiteUnits: Sendable {
   ///   - day: the day that it is of.
   public mutating func saw(total: Int, day: Int64) {
     if day > self.day { note(own: 0, day: day) }
-    if day == self.day { self.total = max(0, total) }
+    if day == self.day { self.total = SiteUnits.believed(total) }
   }
+
+  private static func believed(_ total: Int) -> Int { min(max(0, total), mostUnits) }
 
   /// It is not known whether the store has counted it: better twice than never.
   public mutating func failed(_ increment: Increment) {

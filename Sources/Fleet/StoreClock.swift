@@ -11,7 +11,11 @@ public struct StoreClock: Sendable {
   public static let lifetime: Int64 = 3_600_000_000_000
 
   /// Smaller steps are errors of the estimate, in milliseconds.
-  private static let leastStep: Int64 = 1_000
+  public static let leastStep: Int64 = 1_000
+  /// The longest step back that is believed, in milliseconds: of values from until then none is used.
+  public static let longestStep = 2_000 * mostDifference
+  /// Times that a clock may show, in milliseconds: until the year 9999.
+  public static let times: ClosedRange<Int64> = 0...253_402_300_799_999
 
   /// Milliseconds of the store's clock at 0 of the monotonic clock.
   private var offset: Int64?
@@ -41,7 +45,7 @@ public struct StoreClock: Sendable {
     measuredAt = now
     difference = milliseconds / 1_000 - wallTime
     guard let before, before - found > StoreClock.leastStep else { return nil }
-    return now / 1_000_000 + min(before, found + 2_000 * StoreClock.mostDifference)
+    return now / 1_000_000 + min(before, found + StoreClock.longestStep)
   }
 
   /// The clock has to be asked again: the connection is new, or this machine has slept.

@@ -4,6 +4,8 @@
 public struct WriteQueue: Sendable {
   /// A value and its key.
   public struct Write: Hashable, Sendable {
+    /// The question that it answers.
+    public var question: FleetQuestion
     /// The key.
     public var key: [UInt8]
     /// The value.
@@ -12,7 +14,8 @@ public struct WriteQueue: Sendable {
     public var lifetime: Int64
 
     /// Creates a write.
-    public init(key: [UInt8], value: [UInt8], lifetime: Int64) {
+    public init(question: FleetQuestion, key: [UInt8], value: [UInt8], lifetime: Int64) {
+      self.question = question
       self.key = key
       self.value = value
       self.lifetime = lifetime
@@ -26,7 +29,7 @@ public struct WriteQueue: Sendable {
   /// The most octets of all values.
   public static let mostOctets = 1 << 20
 
-  private var writes: [Write] = []
+  private var writes: [Write?] = []
   private var first = 0
   private var octets = 0
   /// Values that had to make room.
@@ -41,22 +44,21 @@ public struct WriteQueue: Sendable {
   public var count: Int { writes.count - first }
 
   /// Adds a value.
-  public mutating func add(_ write: Write) {
+  ///
+  /// - Returns: those that had to make room.
+  public mutating func add(_ write: Write) -> [Write] {
     writes.append(write)
     octets += write.octets
-    while count > WriteQueue.mostValues || octets > WriteQueue.mostOctets {
-      removeFirst()
-      dropped += 1
-    }
+    var removed: [Write] = []
+    while count > WriteQueue.mostValues || octets > WriteQueue.mostOctets, let oldest = next() { removed.append(oldest) }
+    dropped += UInt64(removed.count)
+    return removed
   }
 
   /// Takes the oldest value; nil if there is none.
-  public mutating func next() -> Write? { isEmpty ? nil : removeFirst() }
-
-  @discardableResult
-  private mutating func removeFirst() -> Write {
-    let write = writes[first]
-    writes[first] = Write(key: [], value: [], lifetime: 0)
+  public mutating func next() -> Write? {
+    guard !isEmpty, let write = writes[first] else { return nil }
+    writes[first] = nil
     octets -= write.octets
     first += 1
     if first == writes.count {

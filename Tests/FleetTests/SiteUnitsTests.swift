@@ -79,6 +79,46 @@ import Testing
     #expect(units.spent == 7)
   }
 
+  @Test(arguments: [Int.max, Int.min]) func `a counter that no daemon has written is no danger`(total: Int) throws {
+    var units = SiteUnits()
+    units.saw(total: total, day: 1)
+    units.note(own: 5, day: 1)
+    let increment = try next(&units)
+    #expect((5...SiteUnits.mostUnits + 5).contains(units.spent))
+    units.counted(increment, total: total)
+    units.note(own: 9, day: 1)
+    #expect((9...SiteUnits.mostUnits + 9).contains(units.spent))
+  }
+
+  @Test func `what was counted before a restart is not added again`() throws {
+    var units = SiteUnits()
+    units.note(own: 5, day: 1)
+    units.counted(try next(&units), total: 50)
+    units.note(own: 7, day: 1)
+    _ = try next(&units)
+    // It was stored while two units were on their way.
+    #expect(units.counted == 5)
+    var restarted = SiteUnits(counted: units.counted, day: 1)
+    restarted.note(own: 7, day: 1)
+    let rest = try next(&restarted)
+    #expect(rest.units == 2)
+    // What this daemon knows to have spent was stored earlier than what was counted.
+    var behind = SiteUnits(counted: 9, day: 1)
+    behind.note(own: 7, day: 1)
+    behind.note(own: 8, day: 1)
+    let one = try next(&behind)
+    #expect(one.units == 1)
+    // Another day, and another store.
+    var other = SiteUnits(counted: 9, day: 1)
+    other.note(own: 3, day: 2)
+    #expect(other.hasMore && other.counted == 0)
+    var lost = SiteUnits(counted: 9, day: 1)
+    lost.wasLost()
+    lost.note(own: 9, day: 1)
+    let whole = try next(&lost)
+    #expect(whole.units == 9)
+  }
+
   /// Ten daemons, a store that loses replies and all of its data: the total is never less than what was spent since the day's
   /// beginning, once everybody has reported.
   @Test func `nothing is lost, whatever the store does`() throws {
