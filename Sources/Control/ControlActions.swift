@@ -12,7 +12,7 @@ import Upstreams
 package protocol ControlActions: Sendable {
   /// The path of the file that a reload reads.
   var file: String { get }
-  /// Also replaces the cache file, if there is one. `reach` is nil if no other daemon was to be told, or there is no store.
+  /// Also replaces the cache file, if there is one. `reach` is nil if no other daemon was to be notified, or there is no store.
   func flush(_ names: FlushedNames, everywhere: Bool) async -> (counts: FlushCounts, reach: FlushReach?)
   /// The store that daemons share; nil without one.
   func fleet() async -> FleetReport?

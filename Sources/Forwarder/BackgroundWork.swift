@@ -31,6 +31,7 @@ final class BackgroundWork: @unchecked Sendable {
   private var fleetSettings: FleetConnection.Settings?
   /// The connection to the store of a fleet; nil without one.
   private(set) var fleet: FleetConnection?
+  private var isCacheLoaded = false
 
   /// The objects that it works on.
   struct Parts {
@@ -95,7 +96,10 @@ final class BackgroundWork: @unchecked Sendable {
     follower.start(on: loop, notAt: listeners)
     resolver.assumeIsolated { $0.startUpstreams() }
     // Fresh entries of the cache file need no query.
-    guard let keeper else { return resolveAhead([], on: loop) }
+    guard let keeper else {
+      startFleet()
+      return resolveAhead([], on: loop)
+    }
     // The file may contain names below a name that is NXDOMAIN by now.
     resolver.assumeIsolated { $0.expectNames() }
     keeper.start { [self] in
@@ -103,8 +107,15 @@ final class BackgroundWork: @unchecked Sendable {
         await resolver.learnNames()
         await resolver.rankCachedAnswers()
       }
+      startFleet()
       resolveAhead($0, on: loop)
     }
+  }
+
+  /// Uses the store from now on: the flushes that this daemon has missed concern the cache as it was saved.
+  private func startFleet() {
+    isCacheLoaded = true
+    fleet?.start()
   }
 
   private func resolveAhead(_ loaded: [LoadedEntry], on loop: EventLoop) {
@@ -124,6 +135,7 @@ final class BackgroundWork: @unchecked Sendable {
       fleet?.close()
       fleetSettings = settings
       fleet = settings.map { FleetConnection($0, fleetParts, on: loop) }
+      if isCacheLoaded { startFleet() }
     }
     fleet?.share(configuration)
     let ranking = RankingSettings(configuration)
@@ -135,10 +147,11 @@ final class BackgroundWork: @unchecked Sendable {
   /// Whether the cache is being loaded or saved, with the numbers that were valid when that began.
   var isMovingCache: Bool { keeper?.isBusy ?? false }
 
-  /// Closes the cache keeper and the ledger properly. The loop must have stopped.
+  /// Closes the cache keeper and the ledgers properly. The loop must have stopped.
   func close() {
     fleet?.close()
     fleet = nil
+    fleetParts.ledger.close()
     keeper?.close()
     ledger?.close()
   }
@@ -163,5 +176,15 @@ extension RefresherSettings {
         unitsPerMinute: refresh.budgetPerMinute, unitsPerDay: refresh.budgetPerDay,
         transfersPerMinute: refresh.freePerMinute),
       batches: refresh.batch)
+  }
+}
+
+extension FleetLedger {
+  /// Stores what a fleet's store has counted; without it, a restart adds the day's units to the site's again.
+  convenience init(in folder: StateFolder, on loop: EventLoop, _ logger: Logger) {
+    let file = folder.file("fleet") { problem in
+      logger.debug("a restart adds this daemon's units of the day to the site's again: \(problem)")
+    }
+    self.init(file, on: loop)
   }
 }

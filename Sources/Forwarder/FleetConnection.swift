@@ -36,6 +36,7 @@ final class FleetConnection {
     var local: LocalDNSUpstream
     var localClient: LocalDNSClient
     var logger: Logger
+    var ledger: FleetLedger
     /// The version of the program.
     var version: String
   }
@@ -47,47 +48,60 @@ final class FleetConnection {
     return Settings(url: url, fleet: configuration.fleet, fingerprint: fingerprint)
   }
 
-  /// Connects, while the daemon serves.
+  /// Prepares the connections; `start` makes them.
   init(_ settings: Settings, _ parts: Parts, on loop: EventLoop) {
     self.settings = settings
     resolver = parts.resolver
     let logger = parts.logger
     let finder = StoreFinder(
-      client: parts.localClient, bootstrap: settings.fleet.bootstrap.map { SocketAddress($0) }, local: parts.local)
+      client: parts.localClient, bootstrap: settings.fleet.bootstrap.map { SocketAddress($0) }, local: parts.local,
+      loop: loop)
     let store = StoreSettings(settings)
     let log: (StoreEvent) -> Void = { event in
       logger.log(level: event.level == .info ? .info : event.level == .warning ? .warning : .error, "\(event.text)")
     }
     client = StoreClient(store, on: loop, resolve: finder.resolve, note: log)
     flushes = StoreStream(store, on: loop, resolve: finder.resolve, note: log)
-    let identity = RandomOctets.generate(count: 16)
     let keys = FleetKeys(
       namespace: settings.fleet.namespace, site: settings.fleet.site, secret: settings.fleet.secret?.reveal)
     var part = FleetLevel.Settings(keys: keys)
     (part.timeout, part.wait) = (settings.fleet.timeout, settings.fleet.wait)
     part.sharesUnits = settings.fleet.units
     let member = FleetMember(
-      id: Hexadecimal.encode(identity), version: parts.version,
-      fingerprint: keys.fingerprint(of: settings.fingerprint), host: FleetConnection.hostName)
-    let client = client
+      id: parts.ledger.member, version: parts.version, fingerprint: keys.fingerprint(of: settings.fingerprint),
+      host: FleetConnection.hostName)
     nonisolated(unsafe) let fleet = FleetLevel(
-      part, over: client, on: loop, identity: identity, member: member
+      part, over: client, on: loop, identity: RandomOctets.generate(count: 16), member: member, ledger: parts.ledger
     ) { note in logger.log(level: note.isProblem ? .error : .info, "\(note.text)") }
     let place = settings.url.description
-    fleet.describe = { [unowned client] in (client.report, place) }
+    fleet.describe = { [unowned client, unowned flushes] in
+      var report = FleetReport(store: client.report, own: member)
+      (report.place, report.flushFailure) = (place, flushes.lastFailure)
+      return report
+    }
     level = fleet
-    client.onUp = { [weak fleet] in fleet?.connected() }
     resolver.assumeIsolated { $0.use(fleet) }
-    client.start()
-    flushes.read { [weak fleet] in
-      fleet?.nextFlush ?? [Array("PING".utf8)]
+    fleet.onLoss = { [unowned flushes] in flushes.connect() }
+    flushes.onConnected = { [unowned fleet] in fleet.flushesConnected(true) }
+    flushes.onEnded = { [unowned fleet] in fleet.flushesConnected(false) }
+    flushes.read { [unowned fleet] in
+      fleet.nextFlush
     } _: { [resolver] reply in
       resolver.assumeIsolated { $0.took(flushes: reply) }
     }
+    client.onUp = { [unowned fleet, unowned flushes] in
+      fleet.connected()
+      flushes.connect()
+    }
+    client.onDown = { [unowned flushes] in flushes.disconnect() }
   }
+
+  /// Connects, while the daemon serves. The cache has to be loaded: flushes concern what it has then.
+  func start() { client.start() }
 
   /// Adds up the units of providers over the site.
   func share(_ configuration: Configuration) {
+    level.limitedAccounts = []
     nonisolated(unsafe) let level = settings.fleet.units ? level : nil
     resolver.assumeIsolated { resolver in
       var uses: [String: Int] = [:]
@@ -115,12 +129,12 @@ final class FleetConnection {
 
   /// Ends the connections.
   func close() {
+    flushes.close()
     resolver.assumeIsolated { resolver in
       resolver.use(Optional<FleetLevel>.none)
       for upstream in resolver.upstreams { upstream.share(units: nil) }
     }
     client.close()
-    flushes.close()
   }
 
   private static var hostName: String {
@@ -151,22 +165,44 @@ private struct StoreFinder: Sendable {
   let client: LocalDNSClient
   let bootstrap: [SocketAddress]
   let local: LocalDNSUpstream
+  let loop: EventLoop
 
   private static let timeout = Duration.seconds(2)
 
   func resolve(_ host: String) async -> [SocketAddress] {
+    guard !Configuration.StoreURL.isLocal(host) else {
+      return [[127, 0, 0, 1], [UInt8](repeating: 0, count: 15) + [1]].compactMap { SocketAddress(octets: $0, port: 0) }
+    }
     guard let name = DomainName(text: host) else { return [] }
-    let servers = bootstrap.isEmpty ? local.addresses : bootstrap
-    var addresses: [SocketAddress] = []
-    for type in [RecordType.a, .aaaa] {
-      let reply = await client.ask(
-        Question(name: name, type: type), dnssecOK: false, checkingDisabled: false, servers: servers,
-        timeout: StoreFinder.timeout)
-      guard case .success(let answer) = reply else { continue }
-      for record in answer.message.answers where record.type == type {
-        if let address = SocketAddress(octets: record.rdata, port: 0) { addresses.append(address) }
+    // The first family that has addresses is enough: the other one may never answer.
+    return await withCheckedContinuation { continuation in
+      let search = Search(continuation)
+      for type in [RecordType.a, .aaaa] {
+        Task(executorPreference: loop) { search.found(await addresses(name, type)) }
       }
     }
-    return addresses
+  }
+
+  private func addresses(_ name: DomainName, _ type: RecordType) async -> [SocketAddress] {
+    let reply = await client.ask(
+      Question(name: name, type: type), dnssecOK: false, checkingDisabled: false,
+      servers: bootstrap.isEmpty ? local.addresses : bootstrap, timeout: StoreFinder.timeout)
+    guard case .success(let answer) = reply else { return [] }
+    return answer.message.answers.filter { $0.type == type }.compactMap { SocketAddress(octets: $0.rdata, port: 0) }
+  }
+
+  /// Two searches, of which the first one with a result ends both. Resolver's loop only.
+  private final class Search: @unchecked Sendable {
+    private var continuation: CheckedContinuation<[SocketAddress], Never>?
+    private var missing = 2
+
+    init(_ continuation: CheckedContinuation<[SocketAddress], Never>) { self.continuation = continuation }
+
+    func found(_ addresses: [SocketAddress]) {
+      missing -= 1
+      guard missing == 0 || !addresses.isEmpty else { return }
+      continuation?.resume(returning: addresses)
+      continuation = nil
+    }
   }
 }

@@ -319,7 +319,8 @@ package final class Forwarder {
         loopGuard: loopGuard, keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
         meanings: CacheMeanings(preparation), state: factory.state, networkLog: networkLog,
         fleet: FleetConnection.Parts(
-          resolver: resolver, local: local, localClient: localClient, logger: logger, version: version),
+          resolver: resolver, local: local, localClient: localClient, logger: logger,
+          ledger: FleetLedger(in: factory.state, on: loop, logger), version: version),
         routes: preparation.plan.routes
       ) { [unowned self] in searchDomainsFound($0, isNew: $1) },
       loop: loop, logger: logger)

@@ -94,6 +94,8 @@ package protocol Upstream: AnyObject {
   /// Forgets which of these names it does not list; returns the number of forgotten names and types.
   @discardableResult
   func forgetNotListed(_ names: NameSelection) -> Int
+  /// The median round-trip time of its replies; nil if it is not known.
+  var medianRoundTrip: Duration? { get }
   /// Its state, in human-readable values.
   var report: ProviderReport { get }
   /// Sets the names that are always kept fresh; the provider may use one of them for checks.
@@ -140,6 +142,9 @@ extension Upstream {
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     await ask(question, deadline: deadline, isLastResort: isLastResort, isWanted: { true })
   }
+
+  /// Nil: for upstreams that are never waited for.
+  package var medianRoundTrip: Duration? { nil }
 
   /// Empty: for upstreams without transfers.
   package var serverAddresses: [IPAddress] { [] }

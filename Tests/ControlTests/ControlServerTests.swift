@@ -54,7 +54,7 @@ import Testing
 
   @Test func `a flush tells the fleet unless it is local, and says how many daemons it told`() throws {
     var answers = Answers()
-    answers.reach = .told(2)
+    answers.reach = .notified(2)
     let scene = try ControlScene(answers)
     let told = try scene.client.flush([], below: false, .text)
     #expect(told.content.hasSuffix("\ntold: 2 other daemons of the fleet\n") && !told.isIncomplete)

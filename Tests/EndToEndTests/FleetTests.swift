@@ -26,7 +26,7 @@ import Testing
   private func join(_ lab: Lab, _ number: Int) throws {
     try eventually("daemon \(number) uses the store", within: .seconds(20)) {
       let fleet = try control(lab, number, "fleet", "--json")
-      return fleet.contains("\"is_up\":true") && fleet.contains("\"clock_difference_seconds\"") ? true : nil
+      return fleet.contains("\"is_used\":true") ? true : nil
     }
   }
 
@@ -102,7 +102,7 @@ import Testing
       try ask(daemons[2].address, "n2.bench.example")
       for daemon in daemons { try ask(daemon.address, "n2.bench.example") }
       let output = try control(lab, 0, "flush", "n1.bench.example")
-      #expect(output.contains("told: 2 other daemons of the fleet"), "\(output)")
+      #expect(output.contains("notified: 2 other daemons of the fleet"), "\(output)")
       for number in 1..<3 {
         let content = try eventually("daemon \(number) has flushed") {
           let content = try control(lab, number, "cache", "n1.bench.example")
@@ -115,7 +115,7 @@ import Testing
       for daemon in daemons { try ask(daemon.address, "n1.bench.example") }
       #expect(try simulator.count.transfers == before + 1)
       // To this machine alone.
-      #expect(try !control(lab, 0, "flush", "--local", "n2.bench.example").contains("told"))
+      #expect(try !control(lab, 0, "flush", "--local", "n2.bench.example").contains("notified"))
       #expect(try control(lab, 1, "cache", "n2.bench.example").contains("198.18.0.2"))
     }
   }
@@ -198,7 +198,7 @@ import Testing
       let daemon = try lab.daemon(settings(lab, 0, Settings.json(simulator.http), redis: store.url, fleet))
       try join(lab, 0)
       try ask(daemon.address, "n1.bench.example")
-      #expect(try control(lab, 0, "flush").contains("told: 0 other daemons"))
+      #expect(try control(lab, 0, "flush").contains("notified: 0 other daemons"))
       try eventually("the daemon is a member") { try control(lab, 0, "fleet").contains("this one") ? true : nil }
       #expect(try store.command("ACL", "LOG").isEmpty || !store.command("ACL", "LOG").contains("httpdnsd"))
       #expect(!daemon.log.contains("NOPERM"))

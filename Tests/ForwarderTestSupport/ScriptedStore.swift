@@ -29,7 +29,7 @@ final class ScriptedStore: @unchecked Sendable {
   var clockOffset: Int64 = 0
   /// Also those that have expired since they were last asked for.
   var values: [[UInt8]: Value] = [:]
-  private(set) var members: [[UInt8]: Int64] = [:]
+  var members: [[UInt8]: Int64] = [:]
   /// Commands by name.
   private(set) var commands: [String: Int] = [:]
   fileprivate let loop: SimulatedLoop
@@ -63,7 +63,8 @@ final class ScriptedStore: @unchecked Sendable {
   /// All links are made again, as after a restart.
   func reconnect() {
     for link in links { link.storeHasChanged() }
-    for stream in streams { stream.wake() }
+    // One that is silent or takes no writes keeps its connections.
+    if condition == .works || condition == .down { for stream in streams { stream.connect() } }
   }
 
   /// Milliseconds of its clock.
@@ -107,9 +108,11 @@ final class ScriptedStore: @unchecked Sendable {
       return .integer(0)
     case "ZRANGE":
       let sorted = members.sorted { ($0.value, "\($0.key)") < ($1.value, "\($1.key)") }
-      return .array(sorted.flatMap { [.bulk($0.key), .bulk(Array("\($0.value)".utf8))] })
+      func index(_ number: Int64) -> Int { Int(number < 0 ? max(0, Int64(sorted.count) + number) : number) }
+      let range = (index(number(2))..<max(index(number(2)), index(number(3)) + 1)).clamped(to: sorted.indices)
+      return .array(sorted[range].flatMap { [.bulk($0.key), .bulk(Array("\($0.value)".utf8))] })
     case "XADD": return add(Array(words[6...]), most: Int(number(4)))
-    case "XREAD": return read(after: words[7], most: Int(number(4)), of: words[6])
+    case "XREAD": return read(after: words[5], most: Int(number(2)), of: words[4])
     default: return .error("ERR unknown command")
     }
   }
@@ -124,6 +127,12 @@ extension ScriptedStore {
     if entries.count > most { entries.removeFirst(entries.count - most) }
     for stream in streams { stream.wake() }
     return .bulk(Array("\(id.time)-\(id.number)".utf8))
+  }
+
+  /// Adds an entry with a time that its clock does not have.
+  func entry(at time: Int64, _ fields: [[UInt8]]) {
+    entries.append((time, 0, fields))
+    for stream in streams { stream.wake() }
   }
 
   /// The entries after one of them, as XREAD gives them; null for none.
@@ -143,32 +152,47 @@ extension ScriptedStore {
 /// One daemon's connection that waits for flushes.
 final class ScriptedStream: @unchecked Sendable {
   private let store: ScriptedStore
-  private var reading: (words: () -> [[UInt8]], take: (RESPValue) -> Void)?
+  private var reading: (words: () -> [[UInt8]], take: (RESPValue) -> Bool)?
   private var isWoken = false
+  private var isConnected = false
   /// Whether the daemon is not connected.
-  var isAway = false { didSet { wake() } }
+  var isAway = false { didSet { connect() } }
+  /// Called when it is connected, and when it is not any more.
+  var onChange: ((Bool) -> Void)?
+  /// The time between an entry and its arrival.
+  var latency: Duration?
 
   init(_ store: ScriptedStore) { self.store = store }
 
   /// Reads from now on: `words` gives the next command, `take` gets its reply.
-  func read(_ words: @escaping () -> [[UInt8]], _ take: @escaping (RESPValue) -> Void) {
+  func read(_ words: @escaping () -> [[UInt8]], _ take: @escaping (RESPValue) -> Bool) {
     reading = (words, take)
+    connect()
+  }
+
+  /// Connects again, if the store takes connections.
+  func connect() {
+    if isConnected { onChange?(false) }
+    isConnected = !isAway && (store.condition == .works || store.condition == .readOnly)
+    guard isConnected else { return }
+    onChange?(true)
     wake()
   }
 
   fileprivate func wake() {
     guard !isWoken, reading != nil else { return }
     isWoken = true
-    store.loop.schedule(after: store.latency) { [weak self] in self?.look() }
+    store.loop.schedule(after: latency ?? store.latency) { [weak self] in self?.look() }
   }
 
   private func look() {
     isWoken = false
-    guard !isAway, let reading, store.condition == .works || store.condition == .readOnly else { return }
-    let reply = store.run(reading.words())
-    guard reply != .null else { return }
-    reading.take(reply)
-    wake()
+    guard isConnected, let reading else { return }
+    let words = reading.words()
+    let isBlocking = words[1] == Array("BLOCK".utf8)
+    let reply = store.run(isBlocking ? [words[0]] + words[3...] : words)
+    guard reply != .null || !isBlocking else { return }
+    if reading.take(reply) { wake() }
   }
 }
 

@@ -65,6 +65,12 @@ import Testing
     let emas = "[[provider]]\nkind = \"emas\"\naccount_id = \"139450\"\n"
     #expect(try account(emas) == account(emas + "name = \"x\"\nunits_per_day = 7\n"))
     #expect(try account(emas) != account("[[provider]]\nkind = \"emas\"\naccount_id = \"139451\"\n"))
+    for more in ["region = \"sg\"", "schedule = false", "secret_key = \"0123456789abcdef0123456789abcdef\""] {
+      #expect(try account(emas) == account(emas + more + "\n"), "\(more)")
+    }
+    let doh = "[[provider]]\nkind = \"doh\"\nurl = \"https://192.0.2.1/dns-query\"\n"
+    #expect(try account(doh) == account(doh + "method = \"get\"\n"))
+    #expect(try account(doh) != account(doh.replacing("192.0.2.1", with: "192.0.2.2")))
     #expect(try account(emas).utf8.count == 22 && !account(emas).contains(":"))
   }
 }

@@ -51,8 +51,10 @@ import Testing
     fleet.loop.advance(by: .milliseconds(1))
   }
 
-  private func note(_ names: FlushedNames, _ keys: FleetKeys) -> [UInt8] {
-    FlushNote(names: names, sender: [UInt8](repeating: 99, count: 16)).octets(keys)
+  private func note(
+    _ names: FlushedNames, _ keys: FleetKeys, sentAt: Int64 = 1_800_000_000_000 + 2_000_000
+  ) -> [UInt8] {
+    FlushNote(names: names, sender: [UInt8](repeating: 99, count: 16), sentAt: sentAt).octets(keys)
   }
 
   private let www = FlushedNames.names([name("example.com")], andBelow: true)
@@ -62,7 +64,7 @@ import Testing
     try warm(fleet)
     zone.address = "192.0.2.2"
     let before = fleet.transfers
-    #expect(flush(fleet, by: 3, www) == .told(9))
+    #expect(flush(fleet, by: 3, www) == .notified(9))
     fleet.loop.advance(by: .milliseconds(1))
     for number in 0..<10 { #expect(try fleet.ask(number).addresses == ["192.0.2.2"], "\(number)") }
     // They share the new answer, and have kept the other name.
@@ -83,7 +85,7 @@ import Testing
     fleet.loop.advance(by: .seconds(60))
     #expect(try fleet.ask(9).addresses == ["192.0.2.1"])
     fleet.streams[9].isAway = false
-    fleet.loop.advance(by: .milliseconds(1))
+    fleet.loop.advance(by: .milliseconds(50))
     #expect(try fleet.ask(9).addresses == ["192.0.2.2"])
     #expect(try fleet.ask(9, "other.example").addresses == ["192.0.2.1"])
     #expect(fleet.fleet(9).counters.flushes == 501)
@@ -99,7 +101,7 @@ import Testing
     zone.address = "192.0.2.2"
     fleet.loop.advance(by: .seconds(1))
     fleet.streams[9].isAway = false
-    fleet.loop.advance(by: .milliseconds(1))
+    fleet.loop.advance(by: .milliseconds(50))
     // What is in the store is as old.
     #expect(try fleet.ask(9).addresses == ["192.0.2.2"])
     #expect(try fleet.ask(9, "other.example").addresses == ["192.0.2.2"])
@@ -107,23 +109,92 @@ import Testing
     for number in 0..<9 { #expect(try fleet.ask(number).addresses == ["192.0.2.1"]) }
   }
 
-  @Test func `without a secret six flushes a minute are carried out, with one all that carry its seal`() throws {
+  @Test func `without a secret six flushes a minute are carried out at once, and the others together`() throws {
     for secret in [FleetScene.secret, nil] {
       let fleet = fleet(2, secret: secret)
       let keys = fleet.fleet(0).keys
-      for _ in 0..<20 { add([note(www, keys)], to: fleet) }
-      for number in 0..<2 {
-        #expect(fleet.fleet(number).counters.flushes == (secret == nil ? 6 : 20))
-        #expect(fleet.fleet(number).counters.refusedFlushes == (secret == nil ? 14 : 0))
+      let names = (0..<20).map { "n\($0).example" }
+      for text in names { _ = try fleet.ask(0, text) }
+      for text in names { add([note(.names([name(text)], andBelow: false), keys)], to: fleet) }
+      for number in 0..<2 { #expect(fleet.fleet(number).counters.flushes == (secret == nil ? 6 : 20)) }
+      let before = fleet.transfers
+      func fetched() throws -> Int {
+        for text in names { _ = try fleet.ask(0, text) }
+        return fleet.transfers - before
       }
+      #expect(try fetched() == (secret == nil ? 6 : 20))
       fleet.loop.advance(by: .seconds(61))
+      #expect(try fetched() == 20)
+      #expect(fleet.fleet(0).counters.flushes == 20)
       add([note(www, keys)], to: fleet)
-      #expect(fleet.fleet(0).counters.flushes == (secret == nil ? 7 : 21))
+      #expect(fleet.fleet(0).counters.flushes == 21)
       let stranger = FleetKeys(namespace: "httpdnsd", site: "", secret: secret == nil ? FleetScene.secret : nil)
       add([note(www, stranger), [], [0xFF]], to: fleet)
-      #expect(fleet.fleet(0).counters.flushes == (secret == nil ? 7 : 21))
-      #expect(fleet.fleet(0).counters.refusedFlushes == (secret == nil ? 17 : 3))
+      #expect(fleet.fleet(0).counters.flushes == 21)
+      #expect(fleet.fleet(0).counters.refusedFlushes == 3)
     }
+  }
+
+  @Test func `a daemon that was away while there was no secret misses none of many flushes`() throws {
+    let fleet = fleet(2, secret: nil)
+    try warm(fleet)
+    fleet.streams[1].isAway = true
+    for number in 0..<50 {
+      add([note(.names([name("n\(number).example")], andBelow: false), fleet.fleet(0).keys)], to: fleet)
+    }
+    _ = flush(fleet, by: 0, www)
+    zone.address = "192.0.2.2"
+    fleet.streams[1].isAway = false
+    fleet.loop.advance(by: .milliseconds(50))
+    #expect(try fleet.ask(1).addresses == ["192.0.2.2"])
+    #expect(try fleet.ask(1, "other.example").addresses == ["192.0.2.1"])
+  }
+
+  @Test func `a sealed flush that a stranger adds again flushes nothing new`() throws {
+    let fleet = fleet(2)
+    let sealed = note(.everything, fleet.fleet(0).keys, sentAt: fleet.store.time)
+    add([sealed], to: fleet)
+    fleet.loop.advance(by: .seconds(10))
+    try warm(fleet)
+    let before = fleet.transfers
+    for _ in 0..<10 { add([sealed], to: fleet) }
+    for number in 0..<2 { _ = try fleet.ask(number) }
+    #expect(fleet.transfers == before && fleet.fleet(1).counters.flushes == 11)
+    // It does not make the fleet's answers old either.
+    _ = try fleet.ask(0, "new.example")
+    fleet.loop.advance(by: .milliseconds(1))
+    _ = try fleet.ask(1, "new.example")
+    #expect(fleet.transfers == before + 1)
+  }
+
+  @Test(arguments: [0, 1, 2_000_000_000_000_000_000, Int64.max / 4])
+  func `a flush of any time flushes what is there, and no more`(time: Int64) throws {
+    let fleet = fleet(2, secret: nil)
+    try warm(fleet)
+    fleet.store.entry(at: time, [Array("f".utf8), note(.everything, fleet.fleet(0).keys, sentAt: time)])
+    fleet.loop.advance(by: .seconds(2))
+    let before = fleet.transfers
+    for number in 0..<2 {
+      _ = try fleet.ask(number)
+      fleet.loop.advance(by: .milliseconds(1))
+    }
+    #expect(fleet.transfers == before + (time > 1 ? 1 : 0))
+  }
+
+  @Test func `flushes are carried out after the store was replaced by an empty one whose clock is behind`() throws {
+    let fleet = fleet(2)
+    try warm(fleet)
+    _ = flush(fleet, by: 0, www)
+    fleet.loop.advance(by: .milliseconds(1))
+    for number in 0..<2 { _ = try fleet.ask(number) }
+    fleet.store.flushAll()
+    fleet.store.clockOffset = -60
+    fleet.store.reconnect()
+    fleet.loop.advance(by: .seconds(1))
+    zone.address = "192.0.2.2"
+    #expect(flush(fleet, by: 0, www) == .notified(1))
+    fleet.loop.advance(by: .milliseconds(1))
+    #expect(try fleet.ask(1).addresses == ["192.0.2.2"])
   }
 
   @Test(arguments: [FleetScene.secret, nil])
@@ -136,5 +207,59 @@ import Testing
       fleet.loop.advance(by: .seconds(1))
     }
     #expect((2...7).contains(fleet.transfers), "\(fleet.transfers)")
+  }
+
+  // MARK: Values from before a flush that is not known yet
+
+  @Test func `a daemon whose stream is behind does not use the store`() throws {
+    let fleet = fleet(2)
+    try warm(fleet, ["other.example"])
+    _ = try fleet.ask(0)
+    fleet.streams[1].isAway = true
+    zone.address = "192.0.2.2"
+    _ = flush(fleet, by: 0, www)
+    #expect(try fleet.ask(1).addresses == ["192.0.2.2"])
+    #expect(fleet.fleet(1).counters.count(of: .open) == 1 && !fleet.fleet(1).report.isUsed)
+    fleet.streams[1].isAway = false
+    fleet.loop.advance(by: .milliseconds(1))
+    #expect(fleet.fleet(1).report.isUsed)
+  }
+
+  @Test func `a value that was taken while its flush was on its way is flushed too`() throws {
+    let fleet = fleet(2)
+    _ = try fleet.ask(0)
+    fleet.streams[1].latency = .milliseconds(500)
+    zone.address = "192.0.2.2"
+    _ = flush(fleet, by: 0, www)
+    #expect(try fleet.ask(1).addresses == ["192.0.2.1"])
+    fleet.loop.advance(by: .seconds(1))
+    #expect(try fleet.ask(1).addresses == ["192.0.2.2"])
+  }
+
+  @Test func `flushes of thousands of names reach a daemon that starts`() throws {
+    let fleet = fleet(2)
+    try warm(fleet)
+    fleet.streams[1].isAway = true
+    for round in 0..<40 {
+      let names = (0..<256).map { name("\(String(repeating: "x", count: 60)).n\($0).\(round).example") }
+      add([note(.names(names, andBelow: false), fleet.fleet(0).keys)], to: fleet)
+    }
+    zone.address = "192.0.2.2"
+    _ = flush(fleet, by: 0, www)
+    fleet.streams[1].isAway = false
+    fleet.loop.advance(by: .milliseconds(50))
+    #expect(try fleet.ask(1).addresses == ["192.0.2.2"])
+    #expect(try fleet.ask(1, "other.example").addresses == ["192.0.2.1"])
+  }
+
+  @Test func `what is flushed here alone does not come back from the store`() throws {
+    let fleet = fleet(2)
+    try warm(fleet)
+    zone.address = "192.0.2.2"
+    let resolver = fleet.scenes[0].resolver
+    let names = www
+    #expect(fleet.loop.run { await resolver.flush(names, everywhere: false).reach } == nil)
+    #expect(try fleet.ask(0).addresses == ["192.0.2.2"])
+    #expect(try fleet.ask(1).addresses == ["192.0.2.1"])
   }
 }

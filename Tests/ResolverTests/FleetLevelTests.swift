@@ -59,19 +59,31 @@ final class FleetScene {
     loop.advance(by: .milliseconds(1))
   }
 
-  private func join(_ scene: ResolverScene, _ number: Int, _ secret: [UInt8]?) {
+  /// Makes a daemon take part, or take part again as after a reload or a restart.
+  ///
+  /// - Parameters:
+  ///   - start: tells its starts apart.
+  ///   - ledger: what it knows of its units.
+  func join(
+    _ scene: ResolverScene, _ number: Int, _ secret: [UInt8]? = FleetScene.secret, start: UInt8 = 0,
+    ledger: FleetLedger = FleetLedger()
+  ) {
     let keys = FleetKeys(namespace: "httpdnsd", site: "", secret: secret)
     let link = store.link()
     let notes = notes
     nonisolated(unsafe) let fleet = FleetLevel(
-      FleetLevel.Settings(keys: keys), over: link, on: loop, identity: [UInt8](repeating: UInt8(number), count: 16),
-      member: FleetMember(id: "\(number)", version: "1", fingerprint: "f", host: "h\(number)")
+      FleetLevel.Settings(keys: keys), over: link, on: loop,
+      identity: [UInt8](repeating: UInt8(number), count: 15) + [start],
+      member: FleetMember(id: "\(number).\(start)", version: "1", fingerprint: "f", host: "h\(number)"),
+      ledger: ledger
     ) { notes.add($0.text) }
     link.onUp = { fleet.connected() }
     fleet.connected()
     scene.resolver.assumeIsolated { $0.use(fleet) }
     let stream = store.stream()
-    streams.append(stream)
+    fleet.onLoss = { stream.connect() }
+    stream.onChange = { fleet.flushesConnected($0) }
+    if streams.indices.contains(number) { streams[number] = stream } else { streams.append(stream) }
     stream.read {
       fleet.nextFlush
     } _: { reply in
@@ -83,6 +95,12 @@ final class FleetScene {
     nonisolated(unsafe) var found: FleetLevel?
     scenes[number].resolver.assumeIsolated { found = $0.fleet }
     return found!
+  }
+
+  /// The daemons that one of them finds.
+  func present(_ number: Int) -> [FleetMember] {
+    nonisolated(unsafe) let level = fleet(number)
+    return loop.run { await level.present().map(\.member) }
   }
 
   /// Transfers of all daemons together.
@@ -304,6 +322,89 @@ final class FleetScene {
     #expect(fleet.transfers == 2 && fleet.fleet(1).counters.count(of: .open) == 1)
   }
 
+  // MARK: Lifetimes
+
+  @Test(arguments: ["www.example.com", "no.example", "empty.example"])
+  func `an answer of the store ends when the first daemon's does, whatever its TTL`(text: String) throws {
+    let fleet = FleetScene(
+      2,
+      script: { question, _ in
+        switch question.name.text {
+        case "no.example.": .answer(.negative(.nxDomain, zone: name("example"), ttl: 86_400))
+        case "empty.example.": .answer(HTTPDNSAnswer(responseCode: .noError, isNegative: true))
+        default: .answer(.addresses(question.name, "192.0.2.1", ttl: 86_400))
+        }
+      })
+    // max_ttl is an hour, and max_negative_ttl 30 s.
+    let life: Int64 = text.hasPrefix("www") ? 3_600 : 30
+    _ = try fleet.ask(0, text)
+    fleet.loop.advance(by: .seconds(life - 10))
+    _ = try fleet.ask(1, text)
+    #expect(fleet.transfers == 1)
+    fleet.loop.advance(by: .seconds(11))
+    _ = try fleet.ask(1, text)
+    #expect(fleet.transfers == 2)
+  }
+
+  @Test func `NXDOMAIN of the store is NODATA where the name has addresses of the other family`() throws {
+    let fleet = FleetScene(
+      2,
+      script: { question, _ in
+        question.type == .a
+          ? .answer(.addresses(question.name, "192.0.2.1", ttl: 600))
+          : .answer(.negative(.nxDomain, zone: name("example")))
+      })
+    for number in 0..<2 { _ = try fleet.ask(number) }
+    for number in 0..<2 { #expect(try fleet.ask(number, "www.example.com", .aaaa).responseCode == .noError) }
+    #expect(fleet.transfers == 2)
+    #expect(try fleet.ask(1).addresses == ["192.0.2.1"])
+  }
+
+  @Test func `AD of a provider that is not trusted is not shared`() throws {
+    let fleet = FleetScene(
+      2,
+      script: { question, _ in
+        var answer = HTTPDNSAnswer.addresses(question.name, "192.0.2.1", ttl: 60)
+        answer.isAuthenticated = true
+        return .answer(answer)
+      })
+    fleet.providers[1].trustsAD = true
+    let query = ClientQuestion(name: "www.example.com", dnssecOK: true)
+    for scene in fleet.scenes { #expect(try !scene.answer(query).header.ad) }
+    #expect(fleet.transfers == 1)
+  }
+
+  // MARK: Leases
+
+  @Test func `a lease ends with the answer, also one that is not shared`() throws {
+    let fleet = FleetScene(
+      2,
+      script: { question, _ in
+        .answer(.addresses(question.name, "192.0.2.1", ttl: question.name.text.hasPrefix("zero") ? 0 : 2))
+      })
+    for text in ["zero.example", "two.example"] {
+      _ = try fleet.ask(0, text)
+      fleet.loop.advance(by: .milliseconds(1))
+      #expect(fleet.store.keys.filter { $0.contains(":l:") }.isEmpty, "\(text)")
+    }
+    // So the next daemon does not wait for nothing.
+    let asked = fleet.scenes[1].ask("zero.example")
+    fleet.loop.advance(by: .milliseconds(400))
+    #expect(try fleet.scenes[1].reply(asked).after < .milliseconds(50))
+  }
+
+  @Test func `looks are counted once, by how they ended`() throws {
+    let fleet = FleetScene(2)
+    let first = fleet.scenes[0].ask("www.example.com")
+    fleet.loop.advance(by: .milliseconds(5))
+    let second = fleet.scenes[1].ask("www.example.com")
+    fleet.loop.advance(by: .milliseconds(400))
+    for (scene, number) in zip(fleet.scenes, [first, second]) { _ = try scene.reply(number) }
+    #expect(FleetResult.allCases.map { fleet.fleet(0).counters.count(of: $0) } == [0, 1, 0, 0, 0, 0])
+    #expect(FleetResult.allCases.map { fleet.fleet(1).counters.count(of: $0) } == [1, 0, 0, 0, 0, 0])
+    #expect(fleet.fleet(1).counters.leases.lost == 1)
+  }
+
   // MARK: Routes
 
   @Test func `what belongs to one network, and other configurations' answers, are not shared`() throws {
@@ -362,63 +463,5 @@ final class FleetScene {
     #expect(Double(fleet.transfers) <= 1.1 * seconds / 45, "\(fleet.transfers) in \(seconds) s, seed \(testSeed)")
     #expect((0..<10).reduce(0) { $0 + fleet.fleet($1).counters.adopted } > 500)
     withExtendedLifetime(refreshers) {}
-  }
-
-  // MARK: Units
-
-  @Test func `units of all daemons count, once, also after the store has lost its data`() throws {
-    let fleet = FleetScene(3)
-    let levels = (0..<3).map { fleet.fleet($0) }
-    for (number, level) in levels.enumerated() { level.spent(own: 10 * (number + 1), day: 5, of: "acc") }
-    fleet.loop.advance(by: .milliseconds(1))
-    levels[0].spent(own: 11, day: 5, of: "acc")
-    fleet.loop.advance(by: .milliseconds(1))
-    #expect(levels[0].othersUnits(own: 11, day: 5, of: "acc") == 50)
-    #expect(levels[0].othersUnits(own: 11, day: 6, of: "acc") == 0)
-    fleet.store.flushAll()
-    for (number, level) in levels.enumerated() { level.spent(own: 10 * (number + 1) + 5, day: 5, of: "acc") }
-    fleet.loop.advance(by: .milliseconds(5))
-    let key = Array("httpdnsd:1:u:acc:19700106".utf8)
-    let total = try #require(fleet.store.values[key].flatMap { Int(String(decoding: $0.octets, as: UTF8.self)) })
-    #expect((75...150).contains(total))
-    #expect(levels.allSatisfy { $0.counters.losses == 1 })
-  }
-
-  @Test func `units that were spent while the store was down count as soon as it is back`() throws {
-    let fleet = FleetScene(2)
-    let levels = (0..<2).map { fleet.fleet($0) }
-    for level in levels { level.spent(own: 10, day: 5, of: "acc") }
-    fleet.store.condition = .down
-    levels[0].spent(own: 110, day: 5, of: "acc")
-    fleet.loop.advance(by: .seconds(60))
-    fleet.store.condition = .works
-    fleet.loop.advance(by: .seconds(1))
-    levels[1].spent(own: 11, day: 5, of: "acc")
-    fleet.loop.advance(by: .milliseconds(1))
-    #expect(levels[1].othersUnits(own: 11, day: 5, of: "acc") == 110)
-  }
-
-  @Test func `whoever opens a day deletes the days before`() throws {
-    let fleet = FleetScene(1)
-    fleet.fleet(0).spent(own: 10, day: 5, of: "acc")
-    fleet.loop.advance(by: .milliseconds(5))
-    fleet.fleet(0).spent(own: 1, day: 6, of: "acc")
-    fleet.loop.advance(by: .milliseconds(5))
-    #expect(fleet.store.keys.filter { $0.contains(":u:") } == ["httpdnsd:1:u:acc:19700107"])
-  }
-
-  // MARK: Presence
-
-  @Test func `a daemon in use gives a sign of life every 30 s, an idle one every 10 minutes`() throws {
-    let fleet = FleetScene(1)
-    fleet.loop.advance(by: .seconds(3600))
-    let idle = fleet.store.commands["ZADD", default: 0]
-    #expect((6...8).contains(idle))
-    for number in 0..<60 {
-      _ = try fleet.ask(0, "n\(number).example")
-      fleet.loop.advance(by: .seconds(10))
-    }
-    #expect((18...22).contains(fleet.store.commands["ZADD", default: 0] - idle))
-    #expect(fleet.store.members.count == 1)
   }
 }

@@ -23,6 +23,7 @@ private final class FleetLifeDaemon {
   let refresher: RefresherScene
   let link: ScriptedLink
   let level: FleetLevel
+  private let stream: ScriptedStream
   let units: AccountUnits
   /// Units that it has spent today, also before this start, and those of transfers in flight.
   var own: Int
@@ -32,8 +33,6 @@ private final class FleetLifeDaemon {
   var isStopped = false
   /// Queries without a reply, by ID.
   var pending: [UInt16: (name: Int, askedAt: BootInstant)] = [:]
-  /// By how much the store's clock went back before it started, without its knowledge: so much longer old answers live.
-  var unknownStep = Duration.zero
   private var id: UInt16 = 0
 
   static let fingerprint = [UInt8](repeating: 1, count: 32)
@@ -58,7 +57,16 @@ private final class FleetLifeDaemon {
     level.jitter = { .random(in: 0...1, using: &random) }
     link.onUp = { level.connected() }
     level.connected()
-    scene.resolver.assumeIsolated { $0.use(level) }
+    let resolver = scene.resolver
+    resolver.assumeIsolated { $0.use(level) }
+    stream = store.stream()
+    level.onLoss = { [stream] in stream.connect() }
+    stream.onChange = { level.flushesConnected($0) }
+    stream.read {
+      level.nextFlush
+    } _: { reply in
+      resolver.assumeIsolated { $0.took(flushes: reply) }
+    }
     self.level = level
     units = AccountUnits(level, account: "account", isLimited: plan.limit > 0)
   }
@@ -75,6 +83,7 @@ private final class FleetLifeDaemon {
   func stop() {
     isStopped = true
     link.isCut = true
+    stream.isAway = true
     pending = [:]
   }
 }
@@ -94,9 +103,6 @@ final class FleetLife {
   private var random: SeededGenerator
   private var starts = 0
   private var coldName: Int
-  /// The last step of the store's clock in seconds, and when no value from before it is left.
-  private var step: Int64 = 0
-  private var stepIsOldAt = BootInstant(nanoseconds: 0)
   private let zipf: ZipfNames
   private let names: [DomainName]
   private let indexes: [DomainName: Int]
@@ -159,7 +165,6 @@ final class FleetLife {
     daemon.provider.script = { [unowned self, unowned daemon] question, _ in step(daemon, question) }
     daemon.scene.receive { [unowned self, unowned daemon] in replied($0, daemon) }
     if daemons.indices.contains(number) { daemons[number] = daemon } else { daemons.append(daemon) }
-    if loop.now < stepIsOldAt { daemon.unknownStep = .seconds(abs(step)) }
     if own > 0 { daemon.units.spent(own: own, day: day) }
   }
 
@@ -194,7 +199,7 @@ final class FleetLife {
     guard let query = daemon.pending.removeValue(forKey: UInt16(octets[0]) << 8 | UInt16(octets[1])) else {
       return judge.violate("a reply to nobody")
     }
-    judge.replied(octets, query.name, askedAt: query.askedAt, daemon: daemon.number, slack: daemon.unknownStep)
+    judge.replied(octets, query.name, askedAt: query.askedAt, daemon: daemon.number)
   }
 
   /// What the provider does with a question of a daemon.
@@ -274,9 +279,7 @@ final class FleetLife {
     case .lost: store.flushAll()
     case .slow: store.latency = .milliseconds(50)
     case .clock:
-      step = [-400, -200, -30, 30, 200, 400].randomElement(using: &random)!
-      stepIsOldAt = loop.now + .seconds(60 + Int64(FleetLifePlan.ttls.max()!) + abs(step))
-      store.clockOffset = step
+      store.clockOffset = [-400, -200, -30, 30, 200, 400].randomElement(using: &random)!
       // Another machine has taken its place.
       store.reconnect()
     case .forged: seen = store.values.mapValues(\.octets)

@@ -128,9 +128,7 @@ final class FleetLifeJudge {
   // MARK: Clients
 
   /// A reply to a client that asked for a name at a time.
-  ///
-  /// - Parameter slack: by how much an answer may be too old.
-  func replied(_ octets: [UInt8], _ name: Int, askedAt: BootInstant, daemon: Int, slack: Duration) {
+  func replied(_ octets: [UInt8], _ name: Int, askedAt: BootInstant, daemon: Int) {
     let after = loop.now - askedAt
     tally.longest = max(tally.longest, after.nanoseconds / 1_000_000)
     if after > FleetLifeJudge.patience { violate("a client of \(daemon) waited for \(name) for \(after)") }
@@ -150,7 +148,7 @@ final class FleetLifeJudge {
     guard parts[0] == 90 + Int64(name) / 256, parts[1] == Int64(name) % 256,
       let arrival = arrivals[name][parts[2] * 256 + parts[3]]
     else { return violate("\(name) has never had \(address)") }
-    let end = arrival + .seconds(Int64(plan.ttl(name))) + FleetLifeJudge.tolerance + slack
+    let end = arrival + .seconds(Int64(plan.ttl(name))) + FleetLifeJudge.tolerance
     let late = loop.now + .seconds(Int64(record.ttl)) - end
     if late > .zero {
       violate("\(daemon) gave \(name) (TTL \(plan.ttl(name))) with a TTL of \(record.ttl), \(late) too long")

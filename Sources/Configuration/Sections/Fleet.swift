@@ -79,7 +79,7 @@ extension Configuration.Fleet {
       reader.report.warn(
         "without fleet.secret_file whoever can write to the store decides where names lead", at: .store)
     }
-    if case .host(.name, _) = store.endpoint {
+    if case .host(.name(let name), _) = store.endpoint, !Configuration.StoreURL.isLocal("\(name)") {
       if bootstrap.isEmpty, !context.hasLocalDNS, reader.isSound("bootstrap") {
         reader.report.refuse(
           "the URL's host is a name and nothing can resolve it", at: .store,
@@ -117,9 +117,12 @@ extension Configuration.StoreURL {
     switch endpoint {
     case .socket: true
     case .host(.address(let address), _): address.isLoopback
-    case .host(.name, _): false
+    case .host(let host, _): Configuration.StoreURL.isLocal(host.text)
     }
   }
+
+  /// Whether a host of a URL is the name of this machine's loopback, which no resolver is asked for (RFC 6761, 6.3).
+  package static func isLocal(_ host: String) -> Bool { host.lowercased() == "localhost" }
 }
 
 extension SecretForm {

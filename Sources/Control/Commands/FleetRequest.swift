@@ -44,8 +44,8 @@ struct FleetText: ControlText {
   var text: String {
     guard let report else { return "no store: cache.redis is empty, or the cache is off\n" }
     let counters = report.counters
-    let (hits, misses) = (counters.count(of: .hit), counters.count(of: .miss))
-    let asked = hits + misses
+    let hits = counters.count(of: .hit)
+    let asked = hits + counters.count(of: .miss) + counters.count(of: .rejected)
     var rows = [["store", "\(report.place): \(state(report))"]]
     rows.append([
       "answers",
@@ -90,6 +90,9 @@ struct FleetText: ControlText {
     if report.isClockRefused, let difference = report.clockDifference {
       return "not used: its clock differs from this machine's by \(abs(difference)) s"
     }
+    if report.store.isUp, !report.knowsFlushes {
+      return "not used: flushes are not read" + (report.flushFailure.map { ": \($0)" } ?? " yet")
+    }
     let latency = report.store.latency.map { ", answers in \(TimeText.milliseconds($0))" } ?? ""
     let failure = report.store.isUp ? "" : report.store.lastFailure.map { "; \($0)" } ?? ""
     return report.store.state + (report.store.isUp ? latency : failure)
@@ -109,7 +112,7 @@ struct FleetText: ControlText {
     }
     return JSONText.object([
       "store": JSONText.string(report.place), "state": JSONText.string(report.store.state),
-      "is_up": report.store.isUp ? "true" : "false",
+      "is_up": report.store.isUp ? "true" : "false", "is_used": report.isUsed ? "true" : "false",
       "latency_ms": report.store.latency.map { TimeText.thousandths($0) },
       "last_failure": report.store.lastFailure.map(JSONText.string),
       "clock_difference_seconds": report.clockDifference.map { "\($0)" },

@@ -58,7 +58,7 @@ public struct FlushRequest: ControlRequest {
 
 struct FlushText: ControlText {
   let counts: FlushCounts
-  /// What came of telling other daemons; nil if none was to be told.
+  /// Whether other daemons were notified; nil if none was to be.
   var reach: FlushReach?
 
   var text: String {
@@ -73,8 +73,8 @@ struct FlushText: ControlText {
   private var reachLine: String {
     switch reach {
     case nil: ""
-    case .told(let count): "told: \(FlushText.count(count, "other daemon")) of the fleet\n"
-    case .failed(let reason): "other daemons of the fleet were not told: \(reason)\n"
+    case .notified(let count): "notified: \(FlushText.count(count, "other daemon")) of the fleet\n"
+    case .failed(let reason): "other daemons of the fleet were not notified: \(reason)\n"
     }
   }
 
@@ -82,11 +82,11 @@ struct FlushText: ControlText {
     JSONText.object([
       "entries": "\(counts.entries)", "failures": "\(counts.failures)", "not_listed": "\(counts.notListed)",
       "save_problem": counts.saveProblem.map(JSONText.string),
-      "told": told.map { "\($0)" }, "fleet_problem": fleetProblem.map(JSONText.string),
+      "notified": notified.map { "\($0)" }, "fleet_problem": fleetProblem.map(JSONText.string),
     ])
   }
 
-  private var told: Int? { if case .told(let count) = reach { count } else { nil } }
+  private var notified: Int? { if case .notified(let count) = reach { count } else { nil } }
   private var fleetProblem: String? { if case .failed(let reason) = reach { reason } else { nil } }
 
   /// A flush that a crash would revert, or that other daemons know nothing of, counts as failed.

@@ -19,7 +19,18 @@ extension Configuration.Provider {
 
   /// Stands for the account whose units are counted: without a colon.
   var fleetAccount: String {
-    Base64URL.encode(Array(Digest.sha256(Array("\(kind.meaning) path=\(path)".utf8)).prefix(16)))
+    Base64URL.encode(Array(Digest.sha256(Array(accountText.utf8)).prefix(16)))
+  }
+
+  /// Whose units the provider counts: not how they are asked for.
+  private var accountText: String {
+    switch kind {
+    case .alidns(let account, _, _): "alidns \(account?.accountID ?? "")"
+    case .tencent(.https(_, let id)): "tencent \(id ?? "")"
+    case .tencent(.aes(let id, _)), .tencent(.des(let id, _)): "tencent \(id)"
+    case .emas(let account): "emas \(account.accountID)"
+    case .json, .doh, .table: "\(tlsName)\(path)"
+    }
   }
 }
 

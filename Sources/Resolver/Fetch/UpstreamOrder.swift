@@ -239,7 +239,7 @@ extension Resolver {
   }
 
   /// The name exists if addresses of one family are cached: NXDOMAIN for the other family can only mean NODATA.
-  private func withoutContradiction(
+  func withoutContradiction(
     _ answer: FinishedAnswer, _ asked: ResolverQuestion, _ policy: AnswerPolicy
   ) -> FinishedAnswer {
     let type = asked.question.type

@@ -18,6 +18,15 @@ package enum FleetResult: String, CaseIterable, Sendable {
   case rejected
   /// The store is down, so that it was not asked.
   case open
+
+  init(_ failure: StoreFailure) {
+    self =
+      switch failure {
+      case .open, .tooManyWaiting: .open
+      case .timeout: .timeout
+      case .closed, .error: .error
+      }
+  }
 }
 
 /// Leases by outcome.
@@ -34,7 +43,7 @@ package struct LeaseCounters: Sendable, Equatable {
 
 /// Counters since the start.
 package struct FleetCounters: Sendable {
-  /// Looks by result, in the order of `FleetResult`.
+  /// Looks for answers of clients' questions by result, in the order of `FleetResult`.
   package private(set) var looks: [UInt64] = Array(repeating: 0, count: FleetResult.allCases.count)
   /// Values that were refused, by the check.
   package var rejected: [FleetRejection: UInt64] = [:]
@@ -48,7 +57,7 @@ package struct FleetCounters: Sendable {
   package var failedWrites: UInt64 = 0
   /// How often the store had lost its data.
   package var losses: UInt64 = 0
-  /// Flushes of other daemons that were carried out, and those that were not.
+  /// Flushes of other daemons that were carried out, and entries of the stream that were none.
   package var flushes: UInt64 = 0
   package var refusedFlushes: UInt64 = 0
   /// The times of exchanges that an answer waited for.
@@ -62,13 +71,5 @@ package struct FleetCounters: Sendable {
 
   mutating func count(_ result: FleetResult) {
     if let index = FleetResult.allCases.firstIndex(of: result) { looks[index] += 1 }
-  }
-
-  mutating func count(failure: StoreFailure) {
-    switch failure {
-    case .open, .tooManyWaiting: count(.open)
-    case .timeout: count(.timeout)
-    case .closed, .error: count(.error)
-    }
   }
 }

@@ -16,77 +16,142 @@ package struct RemoteFlush: Sendable {
   package var before: BootInstant
 }
 
-/// What came of telling the others of a flush.
+/// Whether the other daemons were notified of a flush.
 package enum FlushReach: Hashable, Sendable {
   /// So many other daemons are there.
-  case told(Int)
+  case notified(Int)
   /// The store is down, or refused it: only this daemon's cache was flushed.
   case failed(String)
 }
 
+/// How far a daemon has read the stream of flushes.
+enum FlushReading {
+  /// It has no connection for that.
+  case away
+  /// There may be entries that it does not know: values of the store may be older than a flush.
+  case behind
+  /// It knows all entries, and waits for the next one.
+  case current
+}
+
 extension FleetLevel {
-  /// The most entries of the stream that are read at once; the store keeps about as many.
+  /// The most entries that are read at once: together they are less than 1 MiB.
+  private static let entriesAtOnce = 15
+  /// The entries that the store keeps of the stream, about.
   private static let most = 1_000
   /// Anybody who can write to the store can make all daemons fetch everything again, by flushes where there is no secret,
-  /// and by more entries than the stream holds: this many of both in a minute are carried out.
+  /// and by more entries than the stream holds: so often in a minute they are carried out, and what is more waits.
   private static let mostPerMinute = 6
+  /// How old an entry may be that has just been added, in milliseconds.
+  private static let newest: Int64 = 2_000
+  /// The ID that is before that of every entry.
+  static let firstEntry = "0-0"
 
-  /// The command that waits for the next flush.
+  /// The command that reads the stream: what is there already, and then what comes.
   package var nextFlush: [[UInt8]] {
-    [
-      Array("XREAD".utf8), Array("BLOCK".utf8), Array("0".utf8), Array("COUNT".utf8), Array("\(FleetLevel.most)".utf8),
-      Array("STREAMS".utf8), keys.flushes, Array(lastFlush.utf8),
+    let block = flushReading == .current ? [Array("BLOCK".utf8), Array("0".utf8)] : []
+    return [Array("XREAD".utf8)] + block + [
+      Array("COUNT".utf8), Array("\(FleetLevel.entriesAtOnce)".utf8), Array("STREAMS".utf8), keys.flushes,
+      Array(lastFlush.utf8),
     ]
   }
 
-  /// Takes entries of the stream.
+  /// The connection that reads the stream is there, or is gone.
+  package func flushesConnected(_ isConnected: Bool) {
+    flushReading = isConnected ? .behind : .away
+    (backlog, backlogBegin) = (FlushBatch(), nil)
+    backlogCount = 0
+  }
+
+  /// Takes entries of the stream, or that there are no more, and carries out what they say.
   ///
-  /// - Returns: the flushes to carry out here, in their order.
-  package func took(_ reply: RESPValue) -> [RemoteFlush] {
+  /// - Returns: whether to read on at once.
+  package func took(_ reply: RESPValue) -> Bool {
     loop.assertCurrent()
     guard case .array(let streams) = reply, case .array(let stream)? = streams.first, stream.count == 2,
-      case .array(let entries) = stream[1]
-    else { return [] }
-    var flushes: [RemoteFlush] = []
-    for (index, entry) in entries.enumerated() {
+      case .array(let entries) = stream[1], !entries.isEmpty
+    else {
+      let wasBehind = flushReading == .behind
+      caughtUp()
+      return wasBehind
+    }
+    for entry in entries {
       guard case .array(let parts) = entry, parts.count == 2, case .bulk(let id) = parts[0],
         case .array(let fields) = parts[1], let time = FleetLevel.time(ofEntry: id)
       else { continue }
-      // Entries before this one may have been dropped from the stream. Anybody who can write to the store can fill it.
-      if index == 0, entries.count >= FleetLevel.most, mayFlush(), let all = remote(.everything, at: time) {
-        self.flushes.note(.everything, at: time)
-        flushes.append(all)
-      }
       lastFlush = String(decoding: id, as: UTF8.self)
+      if backlogBegin == nil { backlogBegin = time }
+      backlogCount += 1
       guard fields.count == 2, case .bulk(let octets) = fields[1], let note = FlushNote(octets, keys) else {
         counters.refusedFlushes += 1
         continue
       }
-      let isOurs = note.sender == identity
-      guard isOurs || keys.hasSecret || mayFlush() else {
-        counters.refusedFlushes += 1
-        continue
-      }
-      self.flushes.note(note.names, at: time)
-      guard !isOurs, let flush = remote(note.names, at: time) else { continue }
-      counters.flushes += 1
-      flushes.append(flush)
+      if note.sender != identity { backlog.add(note.names, until: min(note.end(addedAt: time), latestFlush)) }
     }
-    return flushes
+    if entries.count < FleetLevel.entriesAtOnce { caughtUp() } else { flushReading = .behind }
+    return true
   }
 
-  /// The names of a flush with the time in this machine's clock; nil if the store's clock is not known.
-  private func remote(_ names: FlushedNames, at time: Int64) -> RemoteFlush? {
-    // Without the store's time the flush counts for everything that is here now.
-    guard let now = clock.time(at: loop.now.nanoseconds) else { return RemoteFlush(names: names, before: loop.now) }
-    return RemoteFlush(names: names, before: loop.now + .milliseconds(max(time - now, -Int64(Int32.max))))
+  /// All entries are known: carries out those that were read in a row.
+  private func caughtUp() {
+    let (batch, begin, count) = (backlog, backlogBegin, backlogCount)
+    flushesConnected(true)
+    flushReading = .current
+    // Entries before the first one may have been dropped from the stream. Anybody who can write to the store can fill it.
+    if count >= FleetLevel.most, let begin {
+      var all = FlushBatch()
+      all.add(.everything, until: min(begin, latestFlush))
+      carryOut(all, isProven: false)
+    }
+    carryOut(batch, isProven: keys.hasSecret)
   }
 
-  /// Tells the other daemons to flush.
-  package func flush(_ names: FlushedNames) async -> FlushReach {
+  /// Carries out flushes, or lets them wait.
+  ///
+  /// - Parameter isProven: whether their senders have shown the secret.
+  private func carryOut(_ batch: FlushBatch, isProven: Bool) {
+    guard !batch.isEmpty else { return }
+    guard !isProven, !mayFlush() else { return carryOut(batch) }
+    waitingFlushes.add(batch)
+    guard flushTimer == nil, let oldest = recentFlushes.first else { return }
+    flushTimer = loop.schedule(after: max(.zero, oldest + .seconds(60) - loop.now)) { [weak self] in
+      guard let self else { return }
+      flushTimer = nil
+      let waiting = waitingFlushes
+      waitingFlushes = FlushBatch()
+      carryOut(waiting, isProven: false)
+    }
+  }
+
+  private func carryOut(_ batch: FlushBatch) {
+    counters.flushes += batch.count
+    for (names, end) in batch.parts {
+      flushes.note(names, at: end)
+      // Without the store's time the flush counts for everything that is here now. So does a new one: an answer from before
+      // it may have been taken from the store while it was on its way.
+      let age = clock.time(at: loop.now.nanoseconds).map { $0 - end } ?? 0
+      let before = age < FleetLevel.newest ? loop.now : loop.now + .milliseconds(-min(age, Int64(Int32.max)))
+      flushHere?(RemoteFlush(names: names, before: before))
+    }
+  }
+
+  /// The latest time of a flush that is believed: of a later one no value would ever be used.
+  private var latestFlush: Int64 {
+    if let now = clock.time(at: loop.now.nanoseconds) { return now + 1_000 }
+    return (loop.wallTime + StoreClock.mostDifference) * 1_000
+  }
+
+  /// Answers of the store from before now are old for this daemon.
+  func noteFlush(_ names: FlushedNames) {
     loop.assertCurrent()
-    if let now = clock.time(at: loop.now.nanoseconds) { flushes.note(names, at: now) }
-    let note = FlushNote(names: names, sender: identity).octets(keys)
+    flushes.note(names, at: clock.time(at: loop.now.nanoseconds) ?? latestFlush)
+  }
+
+  /// Notifies the other daemons of a flush.
+  func announce(_ names: FlushedNames) async -> FlushReach {
+    loop.assertCurrent()
+    guard let now = clock.time(at: loop.now.nanoseconds) else { return .failed("the store is not reached") }
+    let note = FlushNote(names: names, sender: identity, sentAt: now).octets(keys)
     let words = [
       Array("XADD".utf8), keys.flushes, Array("MAXLEN".utf8), Array("~".utf8), Array("\(FleetLevel.most)".utf8),
       Array("*".utf8), Array("f".utf8), note,
@@ -96,23 +161,7 @@ extension FleetLevel {
     case .failure(.error(let text)): return .failed("the store refused it: \(text)")
     case .failure: return .failed("the store is not reached")
     }
-    return .told(await members().count { $0.member.id != member.id })
-  }
-
-  /// The daemons that are there, and when each gave its last sign of life, in milliseconds of the store's clock.
-  package func members() async -> [(member: FleetMember, signedAt: Int64)] {
-    guard let now = clock.time(at: loop.now.nanoseconds),
-      case .success(.array(let words)) = await call([
-        Array("ZRANGE".utf8), keys.members, Array("0".utf8), Array("-1".utf8), Array("WITHSCORES".utf8),
-      ])
-    else { return [] }
-    return stride(from: 0, to: words.count - 1, by: 2).compactMap { index in
-      guard case .bulk(let text) = words[index], case .bulk(let score) = words[index + 1],
-        let signedAt = Int64(String(decoding: score, as: UTF8.self)), now - signedAt < FleetMember.lifetime,
-        let member = FleetMember(text: String(decoding: text, as: UTF8.self))
-      else { return nil }
-      return (member, signedAt)
-    }
+    return .notified(await members().count { $0.member.id != member.id })
   }
 
   /// Sends a command of a person, who waits for up to a second.

@@ -59,23 +59,40 @@ package final class FleetLevel {
   /// When the store was asked for its time, if it has not answered yet.
   var timeAskedAt: BootInstant?
   var flushes = FlushLog()
-  /// The ID of the last entry of the stream of flushes that is known: at first of none.
-  var lastFlush = "0-0"
+  /// How far the stream of flushes has been read over this connection.
+  var flushReading = FlushReading.away
+  /// The ID of the last entry of the stream of flushes that is known.
+  var lastFlush = FleetLevel.firstEntry
+  /// Flushes that were read since it was current, how many entries that were, and the time of the first one.
+  var backlog = FlushBatch()
+  var backlogCount = 0
+  var backlogBegin: Int64?
   /// When flushes were carried out for which nobody had shown the secret.
   var recentFlushes: [BootInstant] = []
+  /// Flushes beyond those, and the timer that carries them out.
+  var waitingFlushes = FlushBatch()
+  var flushTimer: LoopTimer?
+  /// Carries out a flush of another daemon in this one's cache.
+  var flushHere: ((RemoteFlush) -> Void)?
+  /// Called when the store has lost its data: its stream begins again.
+  package var onLoss: (() -> Void)?
   /// The units of each account.
   var units: [String: SiteUnits] = [:]
-  /// The accounts whose units have a limit.
-  var limitedAccounts: Set<String> = []
-  /// The value by which a loss of the store's data shows; nil if it is not known.
-  var epoch: [UInt8]?
-  /// The state of the connection, and the store's URL without user and password.
-  package var describe: (() -> (StoreReport, String))?
+  /// What the store has counted of this daemon's units, across restarts.
+  let ledger: FleetLedger
+  /// The accounts whose units have a limit, and those of them whose counter is being read.
+  package var limitedAccounts: Set<String> = []
+  var accountsBeingRead: Set<String> = []
+  /// Whether the store has been asked on this connection whether it has lost its data.
+  var isEpochKnown = false
+  /// Begins a report by what the connections know.
+  package var describe: (() -> FleetReport)?
   /// How many daemons there were at the last sign of life.
   var memberCount: Int?
-  /// When this daemon last gave a sign of life, and whether it has looked since.
+  /// When they were counted.
+  var countedAt: BootInstant?
+  /// When this daemon last gave a sign of life over this connection.
   var signedAt: BootInstant?
-  var hasLooked = false
   var presence: LoopTimer?
   let member: FleetMember
   /// What this daemon signs its flushes with: 16 random octets.
@@ -87,6 +104,8 @@ package final class FleetLevel {
   private var writing = 0
   /// Looks that wait for the store.
   private var looking = 0
+  /// Questions whose lease this daemon holds, and whether the answer is in `writes`.
+  private var leases: [FleetQuestion: Bool] = [:]
   private var isWriteScheduled = false
 
   /// The most looks that wait for the store at once; further ones do without it. The link allows 256 commands.
@@ -105,16 +124,18 @@ package final class FleetLevel {
   /// - Parameters:
   ///   - identity: 16 random octets of this daemon.
   ///   - member: this daemon as others see it.
+  ///   - ledger: knows what the store has counted of this daemon's units before.
   ///   - note: takes lines for the log.
   package init(
     _ settings: Settings, over link: any StoreLink, on loop: any Loop, identity: [UInt8], member: FleetMember,
-    note: @escaping @Sendable (FleetNote) -> Void
+    ledger: FleetLedger = FleetLedger(), note: @escaping @Sendable (FleetNote) -> Void
   ) {
     self.settings = settings
     self.link = link
     self.loop = loop
     self.identity = identity
     self.member = member
+    self.ledger = ledger
     self.note = note
   }
 
@@ -133,7 +154,7 @@ package final class FleetLevel {
     _ read: (FleetValue) throws(FleetRejection) -> Answer
   ) async -> Look<Answer> {
     loop.assertCurrent()
-    isInUse()
+    noteUse()
     guard isUsable else {
       link.want()
       counters.count(.open)
@@ -142,17 +163,16 @@ package final class FleetLevel {
     if looking < FleetLevel.mostLooking { readUnits() }
     var left = settings.timeout
     let key = keys.answer(question)
-    switch await get(key, question, &left, read) {
-    case .success(let answer?): return .found(answer)
-    case .success(nil): break
-    case .failure: return .alone
-    }
+    let first = await get(key, question, &left, read)
+    guard !first.isFinal else { return found(first) }
     switch await lease(question, providerTimeout, &left) {
     case .won:
+      counters.count(first.result)
       counters.leases.won += 1
       return .leads
     case .lost: counters.leases.lost += 1
     case .none:
+      counters.count(first.result)
       counters.leases.failed += 1
       return .alone
     }
@@ -160,15 +180,19 @@ package final class FleetLevel {
       longest: settings.wait.nanoseconds, median: median?.nanoseconds, random: jitter())
     for pause in pauses {
       await loop.sleep(for: .nanoseconds(pause))
-      guard isUsable else { return .alone }
-      switch await get(key, question, &left, read) {
-      case .success(let answer?): return .found(answer)
-      case .success(nil): break
-      case .failure: return .alone
-      }
+      guard isUsable else { break }
+      let next = await get(key, question, &left, read)
+      guard !next.isFinal else { return found(next) }
     }
+    counters.count(first.result)
     counters.leases.expired += 1
     return .alone
+  }
+
+  private func found<Answer>(_ found: Found<Answer>) -> Look<Answer> {
+    counters.count(found.result)
+    guard case .answer(let answer) = found else { return .alone }
+    return .found(answer)
   }
 
   /// Looks for an answer that is younger than the present one; if there is none, tries to become the one that refreshes.
@@ -181,74 +205,82 @@ package final class FleetLevel {
     _ read: (FleetValue) throws(FleetRejection) -> Answer
   ) async -> RefreshLook<Answer> {
     loop.assertCurrent()
-    isInUse()
+    noteUse()
     guard isUsable, let now = clock.time(at: loop.now.nanoseconds) else {
       link.want()
-      counters.alone += 1
       return .alone
     }
     readUnits()
     let end = expiresAt.map { now + ($0 - loop.now.nanoseconds) / 1_000_000 + FleetLevel.youngerBy }
     var left = settings.timeout
-    let result = await get(keys.answer(question), question, &left) { value throws(FleetRejection) -> Answer? in
+    let look = await get(keys.answer(question), question, &left) { value throws(FleetRejection) -> Answer? in
       if let end, value.expires <= end { return nil }
       return try read(value)
     }
-    switch result {
-    case .success(let answer??):
-      counters.adopted += 1
-      return .found(answer)
-    case .success: break
-    case .failure:
-      counters.alone += 1
-      return .alone
+    switch look {
+    case .answer(let answer?): return .found(answer)
+    case .answer(nil), .nothing, .rejected: break
+    case .failed: return .alone
     }
     switch await lease(question, providerTimeout, &left) {
-    case .won:
-      counters.led += 1
-      return .leads
+    case .won: return .leads
     case .lost where mayWait: return .waits
-    case .lost, .none:
-      counters.alone += 1
-      return .alone
+    case .lost, .none: return .alone
     }
   }
 
-  /// Whether the store can be asked: it is there, and its clock is known and believable.
+  /// Whether the store can be asked: it is there, its clock is known and believable, and so are all flushes.
   var isUsable: Bool {
     if clock.isDue(at: loop.now.nanoseconds) { askTime() }
-    guard link.isUp, clock.time(at: loop.now.nanoseconds) != nil else { return false }
+    guard link.isUp, flushReading == .current, clock.time(at: loop.now.nanoseconds) != nil else { return false }
     // A store that lies about the time could make old values live. Without a secret it can invent new ones as well.
     return !(clock.isOff && keys.hasSecret)
   }
 
-  /// Gets a value; nil if there is none that can be used.
+  /// What a GET has brought.
+  private enum Found<Answer> {
+    case answer(Answer)
+    case nothing
+    /// A value that did not pass a check.
+    case rejected
+    case failed(FleetResult)
+
+    var result: FleetResult {
+      switch self {
+      case .answer: .hit
+      case .nothing: .miss
+      case .rejected: .rejected
+      case .failed(let result): result
+      }
+    }
+
+    /// Whether the store is not asked further.
+    var isFinal: Bool {
+      switch self {
+      case .answer, .failed: true
+      case .nothing, .rejected: false
+      }
+    }
+  }
+
+  /// Gets a value.
   ///
   /// - Parameter left: the rest of the time that an answer may wait for the store.
   private func get<Answer>(
     _ key: [UInt8], _ question: FleetQuestion, _ left: inout Duration,
     _ read: (FleetValue) throws(FleetRejection) -> Answer
-  ) async -> Result<Answer?, StoreFailure> {
+  ) async -> Found<Answer> {
     switch await exchange([FleetLevel.get, key], &left) {
     case .success(.bulk(let octets)):
       do throws(FleetRejection) {
-        let answer = try read(self.value(octets, key, question))
-        counters.count(.hit)
-        return .success(answer)
+        return .answer(try read(self.value(octets, key, question)))
       } catch {
-        counters.count(.rejected)
         counters.rejected[error, default: 0] += 1
-        return .success(nil)
+        return .rejected
       }
-    case .success(.null):
-      counters.count(.miss)
-      return .success(nil)
-    case .success:
-      counters.count(.error)
-      return .failure(.closed)
-    case .failure(let failure):
-      counters.count(failure: failure)
-      return .failure(failure)
+    case .success(.null): return .nothing
+    case .success: return .failed(.error)
+    case .failure(let failure): return .failed(FleetResult(failure))
     }
   }
 
@@ -271,18 +303,21 @@ package final class FleetLevel {
       Array("\(time)".utf8),
     ]
     switch await exchange(words, &left) {
-    case .success(.status): return .won
+    case .success(.status):
+      leases[question] = false
+      return .won
     case .success(.null): return .lost
-    case .success: return .none
-    case .failure(let failure):
-      counters.count(failure: failure)
-      return .none
+    case .success, .failure: return .none
     }
   }
 
-  /// The provider has failed: the next daemon may try.
-  func release(_ question: FleetQuestion) {
-    guard link.isUp else { return }
+  /// This daemon has asked the provider. If it holds the lease and has nothing to write, the next daemon may ask.
+  func settle(_ question: FleetQuestion) {
+    if leases[question] == false { release(question) }
+  }
+
+  private func release(_ question: FleetQuestion) {
+    guard leases.removeValue(forKey: question) != nil, link.isUp else { return }
     link.post([FleetLevel.delete, keys.lease(question)], nil)
   }
 
@@ -307,9 +342,10 @@ package final class FleetLevel {
   ///
   /// - Parameters:
   ///   - lifetime: how long this daemon would keep an answer with such records, in seconds; nil if it would not.
+  /// - Returns: the answer, and the seconds that are left of the value.
   func answer(
     _ value: FleetValue, to question: HTTPDNSQuestion, lifetime: (HTTPDNSAnswer) -> UInt32?
-  ) throws(FleetRejection) -> HTTPDNSAnswer {
+  ) throws(FleetRejection) -> (answer: HTTPDNSAnswer, rest: UInt32) {
     guard let now = clock.time(at: loop.now.nanoseconds) else { throw .lifetime }
     var answer: HTTPDNSAnswer
     do throws(HTTPDNSFailure) {
@@ -333,7 +369,7 @@ package final class FleetLevel {
       }
     }
     (answer.answers, answer.authorities) = (aged(answer.answers), aged(answer.authorities))
-    return answer
+    return (answer, rest)
   }
 
   /// Shares a provider's answer, after the clients have been answered.
@@ -344,11 +380,28 @@ package final class FleetLevel {
   func keep(
     _ answer: HTTPDNSAnswer, to question: FleetQuestion, from provider: String, lifetime: UInt32, sentAt: BootInstant
   ) {
+    guard let write = write(of: answer, to: question, from: provider, lifetime: lifetime, sentAt: sentAt) else {
+      return
+    }
+    if leases[question] != nil { leases[question] = true }
+    for dropped in writes.add(write) { release(dropped.question) }
+    guard !isWriteScheduled else { return }
+    isWriteScheduled = true
+    loop.schedule(after: .zero) { [weak self] in
+      self?.isWriteScheduled = false
+      self?.write()
+    }
+  }
+
+  /// The value of a provider's answer; nil if it is not shared.
+  private func write(
+    of answer: HTTPDNSAnswer, to question: FleetQuestion, from provider: String, lifetime: UInt32, sentAt: BootInstant
+  ) -> WriteQueue.Write? {
     guard lifetime >= FleetLevel.shortestLifetime, !answer.isEmptyAmbiguous, isUsable, link.mayWrite,
       answer.responseCode == .noError || answer.responseCode == .nxDomain,
       answer.scopePrefixLength ?? 0 <= question.subnet?.length ?? 0,
       let now = clock.time(at: loop.now.nanoseconds), let stored = clock.time(at: sentAt.nanoseconds)
-    else { return }
+    else { return nil }
     var header = Header()
     header.qr = true
     header.ad = answer.isAuthenticated
@@ -361,14 +414,7 @@ package final class FleetLevel {
       message: message, scope: answer.scopePrefixLength, extendedError: answer.extendedError, stored: stored,
       expires: now + life, provider: provider)
     let key = keys.answer(question)
-    guard let octets = value.octets(for: key, keys) else { return }
-    writes.add(WriteQueue.Write(key: key, value: octets, lifetime: life))
-    guard !isWriteScheduled else { return }
-    isWriteScheduled = true
-    loop.schedule(after: .zero) { [weak self] in
-      self?.isWriteScheduled = false
-      self?.write()
-    }
+    return value.octets(for: key, keys).map { WriteQueue.Write(question: question, key: key, value: $0, lifetime: life) }
   }
 
   private func write() {
@@ -384,6 +430,8 @@ package final class FleetLevel {
         if case .failure(.error) = result { counters.failedWrites += 1 }
         write()
       }
+      // Whoever waits for the lease finds the answer now.
+      release(next.question)
     }
   }
 

@@ -19,6 +19,10 @@ package struct FleetReport: Sendable {
   package var clockDifference: Int64?
   /// Whether the store's clock is so far off that it is not used.
   package var isClockRefused = false
+  /// Whether all flushes are known; values are not used otherwise.
+  package var knowsFlushes = false
+  /// Why the flushes could not be read the last time; nil if they always could.
+  package var flushFailure: String?
   /// Whether values are sealed.
   package var hasSecret = false
   /// Whether units are counted for the site.
@@ -33,7 +37,7 @@ package struct FleetReport: Sendable {
   package var memberCount: Int?
 
   /// Whether the store is used.
-  package var isUsed: Bool { store.isUp && !isClockRefused && clockDifference != nil }
+  package var isUsed: Bool { store.isUp && knowsFlushes && !isClockRefused && clockDifference != nil }
 
   /// Creates the report of a daemon that has done nothing yet.
   package init(store: StoreReport, own: FleetMember) {
@@ -45,20 +49,12 @@ extension FleetLevel {
   /// The state, without the members.
   package var report: FleetReport {
     loop.assertCurrent()
-    let store = describe.map { $0() } ?? (StoreReport(state: "not known", isUp: link.isUp, since: loop.now), "")
-    var report = FleetReport(store: store.0, own: member)
-    (report.place, report.memberCount) = (store.1, memberCount)
+    let unknown = FleetReport(store: StoreReport(state: "not known", isUp: link.isUp, since: loop.now), own: member)
+    var report = describe?() ?? unknown
+    (report.memberCount, report.knowsFlushes) = (memberCount, flushReading == .current)
     (report.counters, report.droppedWrites) = (counters, droppedWrites)
     (report.clockDifference, report.isClockRefused) = (clock.difference, clock.isOff && keys.hasSecret)
     (report.hasSecret, report.sharesUnits) = (keys.hasSecret, settings.sharesUnits)
     return report
-  }
-
-  /// The daemons that are there, the one seen last first, and how many seconds ago that was.
-  package func present() async -> [(member: FleetMember, age: Int64)] {
-    let found = await members()
-    guard let now = clock.time(at: loop.now.nanoseconds) else { return [] }
-    return found.map { ($0.member, max(0, (now - $0.signedAt) / 1_000)) }
-      .sorted { ($0.1, $0.0.host, $0.0.id) < ($1.1, $1.0.host, $1.0.id) }
   }
 }

@@ -1,4 +1,4 @@
-// FleetSite.swift -- what the daemons of a site share besides answers: the clock, units, flushes, and who is there.
+// FleetSite.swift -- what the daemons of a site have in common besides answers: the store's clock, and units.
 
 import DNSWire
 import EventLoop
@@ -14,10 +14,8 @@ package struct FleetNote: Hashable, Sendable {
 }
 
 extension FleetLevel {
-  /// The pause between signs of life while the store is used, and while it is not.
-  private static let (busyPause, idlePause) = (Duration.seconds(30), Duration.seconds(600))
-  /// How many days back the counters of units are deleted by whoever opens a day.
-  private static let oldDays: Int64 = 7
+  /// The days before a new one whose counters are deleted; machines may differ in what day it is.
+  private static let oldDays = 2...8 as ClosedRange<Int64>
 
   // MARK: The connection
 
@@ -25,12 +23,10 @@ extension FleetLevel {
   package func connected() {
     loop.assertCurrent()
     clock.forget()
-    timeAskedAt = nil
+    (timeAskedAt, signedAt, isEpochKnown) = (nil, nil, false)
     askTime()
+    // What was spent meanwhile is reported then, also if nothing more is.
     askEpoch()
-    // What was spent meanwhile, also if nothing more is.
-    for account in units.keys { report(account) }
-    sign()
   }
 
   /// This machine has slept: its clock does not tell how long.
@@ -44,8 +40,8 @@ extension FleetLevel {
   /// Ends all timers.
   package func close() {
     loop.assertCurrent()
-    presence?.cancel()
-    presence = nil
+    for timer in [presence, flushTimer] { timer?.cancel() }
+    (presence, flushTimer, flushHere, onLoss) = (nil, nil, nil, nil)
   }
 
   /// Asks the store for its time, once at a time.
@@ -69,7 +65,12 @@ extension FleetLevel {
     let wentBackFrom = clock.note(
       milliseconds: seconds * 1_000 + microseconds / 1_000, sentAt: sentAt.nanoseconds, now: now.nanoseconds,
       wallTime: loop.wallTime)
-    if let wentBackFrom { flushes.note(.everything, at: wentBackFrom) }
+    if let wentBackFrom {
+      flushes.note(.everything, at: wentBackFrom)
+      leaveMark(of: wentBackFrom)
+    }
+    // Before any value is used, since replies come in the order of their commands.
+    if signedAt == nil { sign() }
     guard clock.isOff, !wasOff, let difference = clock.difference else { return }
     let direction = difference > 0 ? "ahead of" : "behind"
     let text = "the store's clock is \(abs(difference)) s \(direction) this machine's"
@@ -94,7 +95,7 @@ extension FleetLevel {
   package func spent(own: Int, day: Int64, of account: String) {
     loop.assertCurrent()
     guard settings.sharesUnits else { return }
-    units[account, default: SiteUnits()].note(own: own, day: day)
+    change(account) { $0.note(own: own, day: day) }
     report(account)
   }
 
@@ -107,19 +108,28 @@ extension FleetLevel {
   /// Reads what the site has spent, in front of a look: its reply comes first, so that what others have reported until then
   /// counts before this daemon spends more. Nobody waits for it.
   func readUnits() {
-    for account in limitedAccounts {
-      let day = units[account]?.day ?? loop.wallTime / 86_400
+    for account in limitedAccounts where accountsBeingRead.insert(account).inserted {
+      // The day may have turned since this daemon has spent something.
+      let day = max(units[account]?.day ?? 0, loop.wallTime / 86_400)
       link.post([FleetLevel.get, keys.units(account, day: day)]) { [weak self] result in
+        self?.accountsBeingRead.remove(account)
         guard case .success(.bulk(let octets)) = result, let total = Int(String(decoding: octets, as: UTF8.self))
         else { return }
-        self?.units[account, default: SiteUnits()].saw(total: total, day: day)
+        self?.change(account) { $0.saw(total: total, day: day) }
       }
     }
   }
 
+  private func change(_ account: String, _ change: (inout SiteUnits) -> Void) {
+    change(&units[account, default: ledger.units(of: account)])
+  }
+
+  /// Adds what this daemon has spent since its last report; one addition at a time.
   private func report(_ account: String) {
-    guard link.isUp, link.mayWrite, let increment = units[account]?.next() else { return }
+    guard link.isUp, link.mayWrite else { return }
     askEpoch()
+    // If the store has lost everything, the whole count has to be added.
+    guard isEpochKnown, let increment = units[account]?.next() else { return }
     let key = keys.units(account, day: increment.day)
     link.post([Array("INCRBY".utf8), key, Array("\(increment.units)".utf8)]) { [weak self] result in
       guard let self else { return }
@@ -128,15 +138,17 @@ extension FleetLevel {
         return
       }
       units[account]?.counted(increment, total: Int(clamping: total))
+      if let units = units[account] { ledger.note(units.counted, day: units.day, of: account) }
       if total == Int64(increment.units) { deleteOldDays(of: account, before: increment.day) }
-      report(account)
+      if units[account]?.hasMore ?? false { report(account) }
     }
   }
 
   /// The first one of a day deletes the counters of the days before: they carry no expiry, since a store that is full would
   /// evict them.
   private func deleteOldDays(of account: String, before day: Int64) {
-    let old = (1...FleetLevel.oldDays).map { keys.units(account, day: day - $0) }
+    guard !clock.isOff else { return }
+    let old = FleetLevel.oldDays.map { keys.units(account, day: day - $0) }
     link.post([FleetLevel.delete] + old, nil)
   }
 
@@ -145,41 +157,23 @@ extension FleetLevel {
     guard link.isUp else { return }
     link.post([FleetLevel.set, keys.epoch, identity + Array("\(loop.now.nanoseconds)".utf8), FleetLevel.ifAbsent], nil)
     link.post([FleetLevel.get, keys.epoch]) { [weak self] result in
-      guard let self, case .success(.bulk(let found)) = result else { return }
-      let known = epoch
-      epoch = found
-      guard let known, known != found else { return }
-      counters.losses += 1
-      for account in units.keys {
-        units[account]?.wasLost()
-        report(account)
+      guard let self, case .success(.bulk(let found)) = result, found.count <= FleetLedger.longestEpoch else { return }
+      let known = ledger.epoch
+      if known != found {
+        ledger.begin(found)
+        if known != nil { lost() }
       }
+      guard !isEpochKnown || known != found else { return }
+      isEpochKnown = true
+      for account in units.keys { report(account) }
     }
   }
 
-  // MARK: Who is there
-
-  /// A question is being looked for: the others see that this daemon is there.
-  func isInUse() {
-    hasLooked = true
-    if let signedAt, loop.now - signedAt < FleetLevel.busyPause { return }
-    sign()
-  }
-
-  private func sign() {
-    guard link.isUp, let now = clock.time(at: loop.now.nanoseconds) ?? nil, link.mayWrite else { return armPresence() }
-    (signedAt, hasLooked) = (loop.now, false)
-    link.post([Array("ZADD".utf8), keys.members, Array("\(now)".utf8), Array(member.text.utf8)], nil)
-    let old = now - FleetMember.lifetime
-    link.post([Array("ZREMRANGEBYSCORE".utf8), keys.members, Array("0".utf8), Array("\(old)".utf8)], nil)
-    link.post([Array("ZRANGE".utf8), keys.members, Array("0".utf8), Array("-1".utf8)]) { [weak self] result in
-      if case .success(.array(let members)) = result { self?.memberCount = members.count }
-    }
-    armPresence()
-  }
-
-  private func armPresence() {
-    presence?.cancel()
-    presence = loop.schedule(after: FleetLevel.idlePause) { [weak self] in self?.sign() }
+  /// The store is another one than before, or has lost its data.
+  private func lost() {
+    counters.losses += 1
+    for account in units.keys { units[account]?.wasLost() }
+    lastFlush = FleetLevel.firstEntry
+    onLoss?()
   }
 }

@@ -16,6 +16,16 @@ extension Resolver {
   package func use(_ fleet: sending FleetLevel?) {
     self.fleet?.close()
     self.fleet = fleet
+    fleet?.flushHere = { [weak self, loop] flush in
+      Task(executorPreference: loop) { await self?.carryOut(flush) }
+    }
+  }
+
+  private func carryOut(_ flush: RemoteFlush) async {
+    let counts = await self.flush(NameSelection(flush.names), storedBefore: flush.before)
+    if let problem = counts.saveProblem {
+      fleet?.note(FleetNote(isProblem: true, text: "what another daemon flushed is still in the cache file: \(problem)"))
+    }
   }
 
   /// The store that daemons share; nil without one.
@@ -29,36 +39,30 @@ extension Resolver {
   /// - Parameter first: the provider that is asked first.
   private func sharedQuestion(_ asked: ResolverQuestion, _ first: (any Upstream)?) -> FleetQuestion? {
     guard fleet != nil, !asked.route.fleetFingerprint.isEmpty, let first, !first.answersAtOnce else { return nil }
-    let question = asked.question
     return FleetQuestion(
-      name: question.name, type: question.type, dnssecOK: question.dnssecOK,
-      checkingDisabled: question.checkingDisabled, subnet: asked.subnet.prefix,
+      name: asked.question.name, type: asked.question.type, dnssecOK: asked.scope.dnssecOK,
+      checkingDisabled: asked.scope.checkingDisabled, subnet: asked.subnet.prefix,
       fingerprint: asked.route.fleetFingerprint)
+  }
+
+  /// The provider that is asked first for a question.
+  private func firstProvider(_ asked: ResolverQuestion) -> (any Upstream)? {
+    asked.route.providers.lazy.map { asked.configuration.upstreams[$0] }.first { $0.serves(asked.question) }
   }
 
   /// Asks the fleet, and the providers if it has no answer.
   func askFleet(_ fetch: Fetch) async -> FetchResult {
-    let candidates = fetch.route.providers.map { fetch.configuration.upstreams[$0] }
-    let first = candidates.first { $0.serves(fetch.question) }
-    guard let fleet, let first, let shared = sharedQuestion(fetch.asked, first) else {
+    guard let fleet, let first = firstProvider(fetch.asked), let shared = sharedQuestion(fetch.asked, first) else {
       return await askProviders(fetch)
     }
-    let look = await fleet.look(
-      for: shared, providerTimeout: first.timeout, median: first.report.roundTrips.quantile(0.5)
-    ) { value throws(FleetRejection) in
+    let look = await fleet.look(for: shared, providerTimeout: first.timeout, median: first.medianRoundTrip) {
+      value throws(FleetRejection) in
       try self.finish(value, to: fetch.asked, fleet)
     }
+    defer { fleet.settle(shared) }
     switch look {
     case .found(let result): return result
-    case .alone: return fetch.isDisplaced ? .failure(.limited(.places)) : await askProviders(fetch)
-    case .leads:
-      guard !fetch.isDisplaced else {
-        fleet.release(shared)
-        return .failure(.limited(.places))
-      }
-      let result = await askProviders(fetch)
-      if result.answer == nil || !result.source.isProvider { fleet.release(shared) }
-      return result
+    case .alone, .leads: return fetch.isDisplaced ? .failure(.limited(.places)) : await askProviders(fetch)
     }
   }
 
@@ -67,16 +71,22 @@ extension Resolver {
     _ value: FleetValue, to asked: ResolverQuestion, _ fleet: FleetLevel
   ) throws(FleetRejection) -> FetchResult {
     let (question, route) = (asked.question, asked.route)
+    guard value.scope ?? 0 <= asked.subnet.prefix?.length ?? 0 else { throw .records }
     let providers = route.providers.map { asked.configuration.upstreams[$0] }
-    let provider = providers.first { $0.name == value.provider } ?? providers.first
     var policy = AnswerPolicy(
-      ttl: route.ttl, trustsAD: provider?.trustsAD ?? false,
+      // The daemon that asked has dropped AD of a provider that is not trusted.
+      ttl: route.ttl, trustsAD: providers.contains(where: \.trustsAD),
       rebindFilter: route.filtersPrivate ? asked.configuration.settings.rebindFilter : nil)
-    let answer = try fleet.answer(value, to: question) { policy.finish($0, to: question)?.lifetime }
-    // What is left of the TTLs is not raised again.
+    let (answer, rest) = try fleet.answer(value, to: question) { policy.finish($0, to: question)?.lifetime }
+    // What is left of the value is neither raised again nor exceeded.
     policy.ttl.lowest = 0
+    policy.ttl.highest = min(policy.ttl.highest, rest)
+    policy.ttl.highestNegative = min(policy.ttl.highestNegative, rest)
     guard let finished = policy.finish(answer, to: question), finished.lifetime > 0 else { throw .records }
-    return FetchResult(result: .success(finished), source: .fleet(provider: provider?.name ?? value.provider))
+    let name = (providers.first { $0.name == value.provider } ?? providers.first)?.name
+    return FetchResult(
+      result: .success(withoutContradiction(finished, asked, policy)),
+      source: .fleet(provider: name ?? value.provider))
   }
 
   /// Shares a provider's answer with the fleet.
@@ -88,6 +98,7 @@ extension Resolver {
   ) {
     guard let fleet, let finished, let shared = sharedQuestion(asked, upstream) else { return }
     var answer = answer
+    answer.isAuthenticated = answer.isAuthenticated && upstream.trustsAD
     // The scope of a subnet other than the client's does not apply to the client.
     let sent = upstream.subnet(for: asked.question.clientSubnet)
     if sent == nil || sent != asked.question.clientSubnet { answer.scopePrefixLength = nil }
@@ -98,19 +109,19 @@ extension Resolver {
 
   /// Flushes names here and, unless that is not wanted, in the other daemons of the site.
   package func flush(_ names: FlushedNames, everywhere: Bool) async -> (counts: FlushCounts, reach: FlushReach?) {
-    // The others' answers in the store are old from now on, so that nothing flushed comes back from there.
-    let reach = everywhere ? await fleet?.flush(names) : nil
-    return (await flush(NameSelection(names)), reach)
+    // Nothing flushed comes back from the store.
+    fleet?.noteFlush(names)
+    let announcement = everywhere && fleet != nil ? Task(executorPreference: loop) { await self.announce(names) } : nil
+    let counts = await flush(NameSelection(names))
+    return (counts, await announcement?.value)
   }
 
   /// Takes entries of the stream of flushes.
-  package func took(flushes reply: RESPValue) {
-    for flush in fleet?.took(reply) ?? [] {
-      Task(executorPreference: loop) {
-        _ = await self.flush(NameSelection(flush.names), storedBefore: flush.before)
-      }
-    }
-  }
+  ///
+  /// - Returns: whether to read on at once.
+  package func took(flushes reply: RESPValue) -> Bool { fleet?.took(reply) ?? false }
+
+  private func announce(_ names: FlushedNames) async -> FlushReach? { await fleet?.announce(names) }
 
   // MARK: Refreshes
 
@@ -133,9 +144,9 @@ extension Resolver {
   ///   - expiresAt: the end of the present answer, in nanoseconds; nil if there is none.
   ///   - mayWait: whether another daemon may be waited for.
   func turn(toRefresh wanted: RefreshedQuestion, expiresAt: Int64?, mayWait: Bool) async -> RefreshTurn {
-    guard let fleet, let asked = question(wanted.asked) else { return .ours }
-    let first = asked.route.providers.map { asked.configuration.upstreams[$0] }.first { $0.serves(asked.question) }
-    guard let first, let shared = sharedQuestion(asked, first) else { return .ours }
+    guard let fleet, let asked = question(wanted.asked), let first = firstProvider(asked),
+      let shared = sharedQuestion(asked, first)
+    else { return .ours }
     let turn = await fleet.refresh(
       shared, providerTimeout: first.timeout, expiresAt: expiresAt, mayWait: mayWait
     ) { value throws(FleetRejection) in
@@ -143,16 +154,29 @@ extension Resolver {
     }
     switch turn {
     case .found(let result):
+      // A client's miss is fetching the answer.
       guard let answer = result.answer, inFlight[asked.key] == nil else { return .ours }
       insert(
         answer, to: asked,
         EntryOrigin(
           source: result.source, epoch: cache.epoch, network: network.number, heat: wanted.heat,
           hits: 0, client: .ourselves))
+      fleet.counters.adopted += 1
       return .adopted
-    case .leads, .alone: return .ours
+    case .leads:
+      fleet.counters.led += 1
+      return .ours
+    case .alone:
+      fleet.counters.alone += 1
+      return .ours
     case .waits: return .theirs
     }
+  }
+
+  /// A refresh that this daemon made, or did not make after all, has ended: others may make it.
+  func settle(_ wanted: RoutedQuestion) {
+    guard let fleet, let asked = question(wanted), let shared = sharedQuestion(asked, firstProvider(asked)) else { return }
+    fleet.settle(shared)
   }
 }
 

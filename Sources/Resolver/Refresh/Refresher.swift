@@ -360,9 +360,7 @@ package final class Refresher: @unchecked Sendable {
   private func send(_ transfer: RefreshTransfer, now: Int64) {
     let due = transfer.asked.compactMap { asked in gathered.removeValue(forKey: asked).map { (asked, $0) } }
     // An answer that arrived in the meantime has been scheduled again.
-    let wanted = due.filter { _, detail in
-      cache.state(hash: detail.hash).map { $0.storedAt == detail.storedAt } ?? true
-    }
+    let wanted = due.filter { isDue($0.1) }
     guard !wanted.isEmpty else { return }
     guard case .provider = transfer.source, resolver.assumeIsolated({ $0.sharesRefreshes }) else {
       return send(wanted, transfer.source, now: now)
@@ -371,7 +369,9 @@ package final class Refresher: @unchecked Sendable {
     Task(executorPreference: loop) { [self] in
       let ours = await withoutOthers(wanted)
       inFlight.subtract(wanted.map(\.1.hash))
-      if !ours.isEmpty { send(ours, transfer.source, now: loop.now.nanoseconds) }
+      let due = ours.filter { isDue($0.1) }
+      settle(ours.map(\.0).filter { asked in !due.contains { $0.0 == asked } })
+      if !due.isEmpty { send(due, transfer.source, now: loop.now.nanoseconds) }
     }
   }
 
@@ -379,6 +379,7 @@ package final class Refresher: @unchecked Sendable {
     let isPaid = takeFromBudget(wanted.map(\.0), source)
     for (detail, isPaid) in zip(wanted.map(\.1), isPaid) where !isPaid { failed(detail.hash, now: now) }
     let asked = zip(wanted, isPaid).filter(\.1).map(\.0)
+    settle(zip(wanted, isPaid).filter { !$0.1 }.map(\.0.0))
     guard !asked.isEmpty else { return }
     let details = asked.map(\.1)
     let questions = asked.map { RefreshedQuestion(asked: $0, heat: $1.heat.rawValue) }
@@ -386,7 +387,21 @@ package final class Refresher: @unchecked Sendable {
     Task(executorPreference: loop) { [self] in
       let results = await ask(questions, source)
       inFlight.subtract(details.map(\.hash))
+      settle(asked.map(\.0))
       for (detail, isThere) in zip(details, results) { ended(detail, isThere: isThere) }
+    }
+  }
+
+  /// Whether the entry is still the one that is to be refreshed, or there is none.
+  private func isDue(_ detail: Gathered) -> Bool {
+    cache.state(hash: detail.hash).map { $0.storedAt == detail.storedAt } ?? true
+  }
+
+  /// Ends the fleet's waiting for refreshes of this daemon.
+  private func settle(_ asked: [RoutedQuestion]) {
+    guard !asked.isEmpty else { return }
+    resolver.assumeIsolated { resolver in
+      for asked in asked { resolver.settle(asked) }
     }
   }
 
@@ -418,8 +433,11 @@ package final class Refresher: @unchecked Sendable {
   /// When to look again for the answer of a daemon that refreshes: 1 s later, and once more at 95 % of the lifetime. Nil if
   /// there is no time left for that.
   private func nextLook(at hash: UInt64, _ state: EntryState?) -> Int64? {
-    guard let state else { return nil }
     let now = loop.now.nanoseconds
+    guard let state else {
+      // A name of the keep list that nobody has yet is waited for once.
+      return keepList[hash] != nil && awaited[hash] == nil ? now + 1_000_000_000 : nil
+    }
     let last = state.expiresAt - (state.expiresAt - state.storedAt) / 20
     switch awaited[hash, default: 0] {
     case 0: return min(now + 1_000_000_000, last) > now ? min(now + 1_000_000_000, last) : nil

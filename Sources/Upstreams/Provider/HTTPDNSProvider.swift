@@ -124,6 +124,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   var knowsDNSSECFlags: Bool { settings.kind.knowsDNSSECFlags }
   var timeout: Duration { settings.timeout }
   var clientSubnet: Configuration.ClientSubnet { settings.clientSubnet }
+  var medianRoundTrip: Duration? { counters.roundTrips.quantile(0.5) }
 
   func start() {
     loop.assertCurrent()

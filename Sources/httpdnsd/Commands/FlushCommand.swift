@@ -18,7 +18,7 @@ struct FlushCommand: ParsableCommand {
       Example: httpdnsd flush --below example.com
 
       Exit code 0: done; 1: the daemon cannot be reached or refuses; 2: removed, but the cache file could not be \
-      replaced or the other daemons could not be told; 64: a mistake on the command line.
+      replaced or the other daemons could not be notified; 64: a mistake on the command line.
       """)
 
   @OptionGroup var control: ControlOptions
