@@ -54,7 +54,7 @@ final class StoreConnection {
     self.loop = loop
     self.report = report
     reader = RESPReader(limit: replyLimit)
-    deadline = loop.schedule(after: settings.connectTimeout) { [unowned self] in isLate() }
+    deadline = loop.schedule(after: settings.connectTimeout) { [unowned self] in timeOut() }
     locate(resolve)
   }
 
@@ -107,7 +107,7 @@ final class StoreConnection {
     report(.ended(fault))
   }
 
-  private func isLate() {
+  private func timeOut() {
     let reason =
       switch (connector, socket) {
       case (nil, nil): "its name was not resolved in time"

@@ -59,7 +59,7 @@ final class StoreConnector {
     timer = nil
     while let address = left.popFirst() {
       guard let descriptor = start(address) else { continue }
-      let event = LoopEvent(on: loop, descriptor: descriptor, .write) { [unowned self] _ in isReady(descriptor) }
+      let event = LoopEvent(on: loop, descriptor: descriptor, .write) { [unowned self] _ in finish(descriptor) }
       attempts.append(Attempt(descriptor: descriptor, event: event))
       if !left.isEmpty { timer = loop.schedule(after: delay) { [unowned self] in startNext() } }
       return
@@ -96,7 +96,7 @@ final class StoreConnector {
     }
   }
 
-  private func isReady(_ descriptor: Int32) {
+  private func finish(_ descriptor: Int32) {
     guard let index = attempts.firstIndex(where: { $0.descriptor == descriptor }) else { return }
     // The event goes before its descriptor is closed or gets another one.
     attempts.remove(at: index)

@@ -48,8 +48,8 @@ final class StoreSocket {
       self.descriptor = -1
       throw error
     }
-    readEvent = LoopEvent(on: loop, descriptor: descriptor, .read) { [unowned self] _ in isReady() }
-    soon = loop.schedule(after: .zero) { [unowned self] in isReady() }
+    readEvent = LoopEvent(on: loop, descriptor: descriptor, .read) { [unowned self] _ in proceed() }
+    soon = loop.schedule(after: .zero) { [unowned self] in proceed() }
   }
 
   deinit { close() }
@@ -81,7 +81,7 @@ final class StoreSocket {
     if output.count == octets.count { flush() }
   }
 
-  private func isReady() {
+  private func proceed() {
     soon?.cancel()
     soon = nil
     if !isConnected { shakeHands() }
@@ -123,7 +123,7 @@ final class StoreSocket {
     } else {
       output.removeFirst(begin)
     }
-    if fault != nil, soon == nil { soon = loop.schedule(after: .zero) { [unowned self] in isReady() } }
+    if fault != nil, soon == nil { soon = loop.schedule(after: .zero) { [unowned self] in proceed() } }
   }
 
   /// Returns how many octets were taken; 0 if the kernel takes none for now or the connection failed.
@@ -183,7 +183,7 @@ final class StoreSocket {
 
   private func awaitWritable() {
     guard writeEvent == nil else { return }
-    writeEvent = LoopEvent(on: loop, descriptor: descriptor, .write) { [unowned self] _ in isReady() }
+    writeEvent = LoopEvent(on: loop, descriptor: descriptor, .write) { [unowned self] _ in proceed() }
   }
 
   private func end(_ fault: StoreFault) {

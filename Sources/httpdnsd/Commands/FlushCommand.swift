@@ -26,7 +26,7 @@ struct FlushCommand: ParsableCommand {
   @Flag(help: "Also remove everything below the names.")
   var below = false
 
-  @Flag(help: "Leave the other daemons of a fleet alone.")
+  @Flag(help: "Flush this daemon only, and not the others of its fleet.")
   var local = false
 
   @Argument(help: "Domain names, at most \(FlushRequest.mostNames). If none is given, everything is removed.")
