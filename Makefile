@@ -36,7 +36,7 @@ build: ## install what is missing, build the release into .build/bin
 test: ## install what is missing, build and run every test; TESTS='--filter NAME' for some
 	@Scripts/test $(TESTS)
 
-test-system: ## boot machines and try units, packages, upgrades and the image there, as root; ONLY='NAME ...' for some
+test-system: ## boot machines and try units, packages, upgrades, a fleet and the image there, as root; ONLY='NAME ...' for some
 	@Scripts/test-system $(ONLY)
 
 test-fresh: ## both commands of the README on a fresh Debian, as root: RELEASE=bookworm|trixie AS=root|user; TASKS='run' for one
