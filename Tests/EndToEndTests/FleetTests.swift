@@ -142,12 +142,13 @@ import Testing
   @Test func `a daemon starts without its store, and uses it when it comes`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()
-      let nobody = try Socket(SOCK_STREAM, boundTo: Address("127.0.0.1", 0)).address.port
+      let reserved = try Socket(SOCK_STREAM, boundTo: Address("127.0.0.1", 0), reusing: true)
+      let port = reserved.address.port
       let daemon = try lab.daemon(
-        settings(lab, 0, Settings.json(simulator.http), redis: "redis://127.0.0.1:\(nobody)"))
+        settings(lab, 0, Settings.json(simulator.http), redis: "redis://127.0.0.1:\(port)"))
       #expect(try ask(daemon.address, "n1.bench.example").data == ["198.18.0.1"])
       try daemon.waitForLog("store")
-      _ = try RedisServer(in: lab, port: nobody)
+      _ = try RedisServer(in: lab, port: port)
       var number = 2
       try eventually("the store is used", within: .seconds(30)) {
         try ask(daemon.address, "n\(number).bench.example")

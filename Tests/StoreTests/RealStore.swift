@@ -13,13 +13,19 @@ final class RealStore: Sendable {
   static let isInstalled = access(program, X_OK) == 0
   private static let program = "/usr/bin/redis-check-rdb"
   let folder: TemporaryFolder
+  private let port: ReservedPort?
   private let pid: pid_t
 
   /// Starts a store, or starts one again in the folder of one that has ended, and waits until it takes connections.
   ///
-  /// - Parameter lines: of its configuration.
-  init(_ lines: [String] = [], in folder: TemporaryFolder = TemporaryFolder()) throws {
+  /// - Parameters:
+  ///   - lines: of its configuration.
+  ///   - port: what they name.
+  init(
+    _ lines: [String] = [], in folder: TemporaryFolder = TemporaryFolder(), port: ReservedPort? = nil
+  ) throws {
     self.folder = folder
+    self.port = port
     folder.remove("socket")
     let usual = [
       "port 0", "unixsocket \(folder.path)/socket", "save \"\"", "appendonly no", "dir \(folder.path)",
@@ -47,15 +53,6 @@ final class RealStore: Sendable {
 
   func signal(_ number: Int32) { kill(pid, number) }
 
-  /// A port of loopback that was free.
-  static func freePort() -> UInt16 {
-    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    defer { close(descriptor) }
-    let address = SocketAddress(octets: [127, 0, 0, 1], port: 0)!
-    _ = address.withSockaddr { bind(descriptor, .init(__sockaddr__: $0), $1) }
-    return SocketAddress(boundTo: descriptor)?.port ?? 0
-  }
-
   /// Whether somebody listens at a path.
   private static func takes(_ path: String) -> Bool {
     let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
@@ -66,6 +63,27 @@ final class RealStore: Sendable {
     guard let address = withUnsafeBytes(of: form, { SocketAddress(copying: $0) }) else { return false }
     return address.withSockaddr { connect(descriptor, .init(__sockaddr__: $0), $1) } == 0
   }
+}
+
+/// A port of loopback for one server, as long as the object lives.
+///
+/// The socket is bound and does not listen: a server may bind as well, with SO_REUSEADDR, but the kernel gives the port to
+/// nobody else that asks for any.
+final class ReservedPort: Sendable {
+  let number: UInt16
+  private let descriptor: Int32
+
+  init() {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    var on: Int32 = 1
+    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
+    let address = SocketAddress(octets: [127, 0, 0, 1], port: 0)!
+    _ = address.withSockaddr { bind(descriptor, .init(__sockaddr__: $0), $1) }
+    number = SocketAddress(boundTo: descriptor)?.port ?? 0
+    self.descriptor = descriptor
+  }
+
+  deinit { close(descriptor) }
 }
 
 /// Starts a program that ends with this process.

@@ -174,13 +174,13 @@ import Testing
   private let folder = TemporaryFolder()
 
   private func store(_ certificate: String) throws -> (RealStore, UInt16) {
-    let port = RealStore.freePort()
+    let port = ReservedPort()
     let store = try RealStore(
       [
-        "tls-port \(port)", "tls-auth-clients no", "tls-cert-file \(folder.path)/\(certificate).pem",
+        "tls-port \(port.number)", "tls-auth-clients no", "tls-cert-file \(folder.path)/\(certificate).pem",
         "tls-key-file \(folder.path)/\(certificate).key", "tls-ca-cert-file \(folder.path)/ca.pem", "bind 127.0.0.1",
-      ])
-    return (store, port)
+      ], port: port)
+    return (store, port.number)
   }
 
   private func settings(_ port: UInt16, name: String, authority: String) -> StoreSettings {

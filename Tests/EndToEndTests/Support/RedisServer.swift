@@ -9,6 +9,8 @@ final class RedisServer {
   /// The path of its Unix socket.
   let socket: String
   private let folder: String
+  // Bound and does not listen: only a server that asks for this port, with SO_REUSEADDR, can bind it as well.
+  private let reserved: Socket?
   private let credentials: [String]
 
   /// - Parameters:
@@ -19,7 +21,8 @@ final class RedisServer {
     socket = "\(folder)/socket"
     self.credentials = credentials
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    self.port = try port ?? RedisServer.freePort()
+    reserved = try port == nil ? Socket(SOCK_STREAM, boundTo: Address("127.0.0.1", 0), reusing: true) : nil
+    self.port = port ?? reserved!.address.port
     process = try lab.start(
       [
         try RedisServer.program(folder), "--port", "\(self.port)", "--unixsocket", socket, "--save", "", "--dir",
@@ -36,10 +39,6 @@ final class RedisServer {
       try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "/usr/bin/redis-check-rdb")
     }
     return link
-  }
-
-  private static func freePort() throws -> UInt16 {
-    try Socket(SOCK_STREAM, boundTo: Address("127.0.0.1", 0)).address.port
   }
 
   /// What redis-cli prints for a command.
