@@ -24,7 +24,8 @@ class SanitizeTests(unittest.TestCase):
         (root / folder).mkdir()
       shutil.copy(SCRIPT, root / "Scripts/sanitize")
       swift = f"#!/bin/sh\nif [ \"$1\" = test ]; then\ncat <<'END'\n{log}\nEND\n{then}\nfi\n"
-      for path, text in (("Scripts/install-packages", "#!/bin/sh\n"), ("Scripts/test-venv", "#!/bin/sh\n"), ("bin/swift", swift)):
+      helpers = {f"Scripts/{name}": "#!/bin/sh\n" for name in ("install-packages", "test-venv", "test-valkey")}
+      for path, text in {**helpers, "bin/swift": swift}.items():
         (root / path).write_text(text)
         (root / path).chmod(0o755)
       environment = {**os.environ, "PATH": f"{root}/bin:{os.environ['PATH']}", "SANITIZE_SECONDS": "1"}
