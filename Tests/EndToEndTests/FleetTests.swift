@@ -1,6 +1,7 @@
 // FleetTests.swift -- daemons that share a real store: what they save, what a flush reaches, and what a bad store costs.
 
 import Foundation
+import TestSupport
 import Testing
 
 @Suite(.blocking) struct FleetTests {
@@ -30,10 +31,13 @@ import Testing
     }
   }
 
-  @Test func `a URL alone is enough: the second daemon gets the first one's answer, and both are members`() throws {
+  @Test(arguments: StoreServer.installed)
+  func `a URL alone is enough: the second daemon gets the first one's answer, and both are members`(server: StoreServer)
+    throws
+  {
     try withLab { lab in
       let simulator = try lab.simulator()
-      let store = try RedisServer(in: lab)
+      let store = try RedisServer(server, in: lab)
       let daemons = try (0..<2).map { number in
         try lab.daemon(settings(lab, number, Settings.json(simulator.http), redis: "unix://\(store.socket)", ""))
       }
@@ -90,10 +94,11 @@ import Testing
     }
   }
 
-  @Test func `a flush reaches every daemon, and nothing of it comes back from the store`() throws {
+  @Test(arguments: StoreServer.installed)
+  func `a flush reaches every daemon, and nothing of it comes back from the store`(server: StoreServer) throws {
     try withLab { lab in
       let simulator = try lab.simulator()
-      let store = try RedisServer(in: lab)
+      let store = try RedisServer(server, in: lab)
       let daemons = try (0..<3).map { number in
         try lab.daemon(settings(lab, number, Settings.json(simulator.http), redis: store.url))
       }
@@ -120,10 +125,11 @@ import Testing
     }
   }
 
-  @Test func `a store that stands still costs the first misses its timeout, and hits nothing`() throws {
+  @Test(arguments: StoreServer.installed)
+  func `a store that stands still costs the first misses its timeout, and hits nothing`(server: StoreServer) throws {
     try withLab { lab in
       let simulator = try lab.simulator()
-      let store = try RedisServer(in: lab)
+      let store = try RedisServer(server, in: lab)
       let daemon = try lab.daemon(settings(lab, 0, Settings.json(simulator.http), redis: store.url))
       try join(lab, 0)
       try ask(daemon.address, "n0.bench.example")
@@ -158,11 +164,12 @@ import Testing
     }
   }
 
-  @Test func `units_per_day is the site's`() throws {
+  @Test(arguments: StoreServer.installed)
+  func `units_per_day is the site's`(server: StoreServer) throws {
     try withLab { lab in
       let kind = AccountKind.named("tencent, aes over HTTP")
       let simulator = try lab.simulator()
-      let store = try RedisServer(in: lab)
+      let store = try RedisServer(server, in: lab)
       let daemons = try (0..<2).map { number in
         let provider = kind.provider(simulator, "units_per_day = 6\nunits_reserve = 0")
         return try lab.daemon(
@@ -185,14 +192,17 @@ import Testing
     }
   }
 
-  @Test func `the documented user may do all that a daemon does, and a wrong password is one error line`() throws {
+  @Test(arguments: StoreServer.installed)
+  func `the documented user may do all that a daemon does, and a wrong password is one error line`(server: StoreServer)
+    throws
+  {
     try withLab { lab in
       let simulator = try lab.simulator()
       let rights = [
         "on", ">pw", "~httpdnsd:*", "+get", "+set", "+del", "+incrby", "+xadd", "+xread", "+zadd", "+zrange",
         "+zremrangebyscore", "+select", "+time", "+ping", "+auth",
       ]
-      let store = try RedisServer(in: lab)
+      let store = try RedisServer(server, in: lab)
       try store.command("ACL", "SETUSER", "httpdnsd")
       for right in ["resetkeys", "-@all"] + rights { try store.command("ACL", "SETUSER", "httpdnsd", right) }
       let fleet = "user = \"httpdnsd\"\npassword = \"pw\"\nsecret = \"\(FleetTests.secret)\""

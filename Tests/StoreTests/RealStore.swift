@@ -1,4 +1,4 @@
-// RealStore.swift -- a redis-server of the machine on a Unix socket, and certificates for it.
+// RealStore.swift -- a real server on a Unix socket, and certificates for it.
 
 import EventLoop
 import Glibc
@@ -8,10 +8,6 @@ import Testing
 
 /// A store that runs as long as the object lives.
 final class RealStore: Sendable {
-  /// Whether the machine has one. Debian's package of tools has the server under another name; the package with the server
-  /// would start it as a service.
-  static let isInstalled = access(program, X_OK) == 0
-  private static let program = "/usr/bin/redis-check-rdb"
   let folder: TemporaryFolder
   private let port: ReservedPort?
   private let pid: pid_t
@@ -22,7 +18,8 @@ final class RealStore: Sendable {
   ///   - lines: of its configuration.
   ///   - port: what they name.
   init(
-    _ lines: [String] = [], in folder: TemporaryFolder = TemporaryFolder(), port: ReservedPort? = nil
+    _ server: StoreServer, _ lines: [String] = [], in folder: TemporaryFolder = TemporaryFolder(),
+    port: ReservedPort? = nil
   ) throws {
     self.folder = folder
     self.port = port
@@ -31,10 +28,8 @@ final class RealStore: Sendable {
       "port 0", "unixsocket \(folder.path)/socket", "save \"\"", "appendonly no", "dir \(folder.path)",
       "logfile \(folder.path)/log", "daemonize no",
     ]
-    let file = folder.write((usual + lines).map { "\($0)\n" }.joined(), to: "redis.conf")
-    let server = folder.path(of: "redis-server")
-    symlink(RealStore.program, server)
-    pid = try spawn([server, file])
+    let file = folder.write((usual + lines).map { "\($0)\n" }.joined(), to: "store.conf")
+    pid = try spawn([server.program(in: folder.path), file])
     let path = folder.path(of: "socket")
     try #require(comes { RealStore.takes(path) }, "\(String(decoding: folder.read("log") ?? [], as: UTF8.self))")
   }

@@ -1,4 +1,4 @@
-// RealStoreTests.swift -- the client against the redis-server of the machine.
+// RealStoreTests.swift -- the client against real servers, Redis and Valkey.
 
 import EventLoop
 import Glibc
@@ -6,9 +6,16 @@ import Store
 import TestSupport
 import Testing
 
-@Suite(.enabled(if: RealStore.isInstalled)) struct `A real store` {
-  @Test func `values of any octets come back`() throws {
-    let store = try RealStore()
+@Suite struct `A real store` {
+  // A case without its server does not exist, and would not be reported.
+  @Test(.enabled(if: StoreServer.absence.isEmpty, "\(StoreServer.absence)"))
+  func `the tests of real stores run with Redis and with Valkey`() {
+    #expect(StoreServer.installed == [.redis, .valkey])
+  }
+
+  @Test(arguments: StoreServer.installed)
+  func `values of any octets come back`(server: StoreServer) throws {
+    let store = try RealStore(server)
     try onLoop { loop in
       let scene = ClientScene(store.settings, on: loop)
       try await scene.up(loop)
@@ -31,8 +38,9 @@ import Testing
     }
   }
 
-  @Test func `a value that is too large closes the connection`() throws {
-    let store = try RealStore()
+  @Test(arguments: StoreServer.installed)
+  func `a value that is too large closes the connection`(server: StoreServer) throws {
+    let store = try RealStore(server)
     try onLoop { loop in
       let scene = ClientScene(store.settings, on: loop)
       try await scene.up(loop)
@@ -42,8 +50,9 @@ import Testing
     }
   }
 
-  @Test func `databases are apart`() throws {
-    let store = try RealStore()
+  @Test(arguments: StoreServer.installed)
+  func `databases are apart`(server: StoreServer) throws {
+    let store = try RealStore(server)
     try onLoop { loop in
       var settings = store.settings
       settings.database = 5
@@ -61,10 +70,13 @@ import Testing
     }
   }
 
-  @Test func `a user of the access list is accepted, and refused with a wrong password or without any`() throws {
+  @Test(arguments: StoreServer.installed)
+  func `a user of the access list is accepted, and refused with a wrong password or without any`(server: StoreServer)
+    throws
+  {
     let rights =
       "+get +set +del +incrby +expire +xadd +xread +zadd +zrange +zremrangebyscore +select +time +ping +auth +role"
-    let store = try RealStore(["user default off", "user httpdnsd on >right ~httpdnsd:* \(rights)"])
+    let store = try RealStore(server, ["user default off", "user httpdnsd on >right ~httpdnsd:* \(rights)"])
     try onLoop { loop in
       var settings = store.settings
       settings.user = "httpdnsd"
@@ -94,8 +106,10 @@ import Testing
     }
   }
 
-  @Test func `a store that stops is left within three timeouts, and used again when it continues`() throws {
-    let store = try RealStore()
+  @Test(arguments: StoreServer.installed)
+  func `a store that stops is left within three timeouts, and used again when it continues`(server: StoreServer) throws
+  {
+    let store = try RealStore(server)
     try onLoop { loop in
       let scene = ClientScene(store.settings, on: loop)
       try await scene.up(loop)
@@ -112,9 +126,10 @@ import Testing
     }
   }
 
-  @Test func `a store that was killed is used again when it is back`() throws {
+  @Test(arguments: StoreServer.installed)
+  func `a store that was killed is used again when it is back`(server: StoreServer) throws {
     try onLoop { loop in
-      var first: RealStore? = try RealStore()
+      var first: RealStore? = try RealStore(server)
       let (settings, folder) = (first!.settings, first!.folder)
       let scene = ClientScene(settings, on: loop)
       try await scene.up(loop)
@@ -122,7 +137,7 @@ import Testing
       #expect(await loop.until { !scene.client.isUp })
       #expect(await scene.client.ask("GET", "k") == .failure(.open))
       first = nil
-      let second = try RealStore(in: folder)
+      let second = try RealStore(server, in: folder)
       loop.skip(.seconds(2))
       #expect(await loop.until { scene.client.isUp })
       #expect(await scene.client.ask("GET", "k") == .success(.null))
@@ -130,8 +145,9 @@ import Testing
     }
   }
 
-  @Test func `a store without memory takes no writes, and gives what it has`() throws {
-    let store = try RealStore(["maxmemory 2mb", "maxmemory-policy noeviction"])
+  @Test(arguments: StoreServer.installed)
+  func `a store without memory takes no writes, and gives what it has`(server: StoreServer) throws {
+    let store = try RealStore(server, ["maxmemory 2mb", "maxmemory-policy noeviction"])
     try onLoop { loop in
       let scene = ClientScene(store.settings, on: loop)
       try await scene.up(loop)
@@ -148,9 +164,9 @@ import Testing
     }
   }
 
-  @Test(arguments: [false, true]) func `a replica without its master gives what it has or nothing`(isStale: Bool) throws
-  {
-    let store = try RealStore(["replicaof 127.0.0.1 1", "replica-serve-stale-data \(isStale ? "yes" : "no")"])
+  @Test(arguments: StoreServer.installed, [false, true])
+  func `a replica without its master gives what it has or nothing`(server: StoreServer, isStale: Bool) throws {
+    let store = try RealStore(server, ["replicaof 127.0.0.1 1", "replica-serve-stale-data \(isStale ? "yes" : "no")"])
     try onLoop { loop in
       let scene = ClientScene(store.settings, on: loop)
       scene.client.start()
@@ -170,12 +186,13 @@ import Testing
   }
 }
 
-@Suite(.enabled(if: RealStore.isInstalled)) struct `A real store with TLS` {
+@Suite struct `A real store with TLS` {
   private let folder = TemporaryFolder()
 
-  private func store(_ certificate: String) throws -> (RealStore, UInt16) {
+  private func store(_ server: StoreServer, _ certificate: String) throws -> (RealStore, UInt16) {
     let port = ReservedPort()
     let store = try RealStore(
+      server,
       [
         "tls-port \(port.number)", "tls-auth-clients no", "tls-cert-file \(folder.path)/\(certificate).pem",
         "tls-key-file \(folder.path)/\(certificate).key", "tls-ca-cert-file \(folder.path)/ca.pem", "bind 127.0.0.1",
@@ -191,12 +208,11 @@ import Testing
     return settings
   }
 
-  @Test(arguments: ["store.test", "127.0.0.1", "a.wild.test"]) func `a certificate of the expected name is accepted`(
-    name: String
-  ) throws {
+  @Test(arguments: StoreServer.installed, ["store.test", "127.0.0.1", "a.wild.test"])
+  func `a certificate of the expected name is accepted`(server: StoreServer, name: String) throws {
     let certificates = try TestCertificates(in: folder)
     try certificates.make("right", for: "DNS:store.test,IP:127.0.0.1,DNS:*.wild.test")
-    let (store, port) = try store("right")
+    let (store, port) = try store(server, "right")
     let settings = settings(port, name: name, authority: certificates.authority)
     try onLoop { loop in
       let scene = ClientScene(settings, on: loop)
@@ -214,12 +230,13 @@ import Testing
     _ = store
   }
 
-  @Test func `a certificate of another name, that has expired, or of a stranger is refused`() throws {
+  @Test(arguments: StoreServer.installed)
+  func `a certificate of another name, that has expired, or of a stranger is refused`(server: StoreServer) throws {
     let certificates = try TestCertificates(in: folder)
     try certificates.make("right", for: "DNS:store.test")
     try certificates.make("expired", for: "DNS:store.test", until: 2021)
-    let (right, port) = try store("right")
-    let (expired, expiredPort) = try store("expired")
+    let (right, port) = try store(server, "right")
+    let (expired, expiredPort) = try store(server, "expired")
     let cases: [(UInt16, name: String, authority: String, reason: String)] = [
       (port, "other.test", certificates.authority, "the certificate is not for 'other.test'"),
       (port, "127.0.0.1", certificates.authority, "the certificate is not for '127.0.0.1'"),

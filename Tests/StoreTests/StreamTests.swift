@@ -180,8 +180,9 @@ private final class StreamScene {
     }
   }
 
-  @Test(.enabled(if: RealStore.isInstalled)) func `a stream reads what others add to a real store`() throws {
-    let store = try RealStore()
+  @Test(arguments: StoreServer.installed)
+  func `a stream reads what others add to a real store`(server: StoreServer) throws {
+    let store = try RealStore(server)
     try onLoop { loop in
       let scene = ClientScene(store.settings, on: loop)
       try await scene.up(loop)

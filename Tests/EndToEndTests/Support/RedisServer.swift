@@ -1,6 +1,7 @@
-// RedisServer.swift -- a real store: Debian's redis-server, on a port of its own, without files.
+// RedisServer.swift -- a real store: Redis or Valkey, on a port of its own, without files.
 
 import Foundation
+import TestSupport
 
 /// A running store.
 final class RedisServer {
@@ -16,8 +17,11 @@ final class RedisServer {
   /// - Parameters:
   ///   - more: further options of the server.
   ///   - credentials: options by which `command` shows who it is.
-  init(in lab: Lab, number: Int = 0, port: UInt16? = nil, _ more: [String] = [], credentials: [String] = []) throws {
-    folder = "\(lab.folder.path)/redis-\(number)"
+  init(
+    _ server: StoreServer = .redis, in lab: Lab, number: Int = 0, port: UInt16? = nil, _ more: [String] = [],
+    credentials: [String] = []
+  ) throws {
+    folder = "\(lab.folder.path)/store-\(number)"
     socket = "\(folder)/socket"
     self.credentials = credentials
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -25,20 +29,10 @@ final class RedisServer {
     self.port = port ?? reserved!.address.port
     process = try lab.start(
       [
-        try RedisServer.program(folder), "--port", "\(self.port)", "--unixsocket", socket, "--save", "", "--dir",
-        folder,
+        server.program(in: folder), "--port", "\(self.port)", "--unixsocket", socket, "--save", "", "--dir", folder,
         "--maxmemory-policy", "volatile-lru",
       ] + more)
     try eventually("the store answers", within: .seconds(20)) { try? command("PING") == "PONG" ? true : nil }
-  }
-
-  /// Debian's package of tools has the server under another name; the package with the server would start it as a service.
-  private static func program(_ folder: String) throws -> String {
-    let link = "\(folder)/redis-server"
-    if !FileManager.default.fileExists(atPath: link) {
-      try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "/usr/bin/redis-check-rdb")
-    }
-    return link
   }
 
   /// What redis-cli prints for a command.
