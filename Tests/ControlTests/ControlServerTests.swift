@@ -52,18 +52,18 @@ import Testing
       ])
   }
 
-  @Test func `a flush tells the fleet unless it is local, and says how many daemons it told`() throws {
+  @Test func `a flush notifies the fleet unless it is local, and says how many daemons`() throws {
     var answers = Answers()
     answers.reach = .notified(2)
     let scene = try ControlScene(answers)
-    let told = try scene.client.flush([], below: false, .text)
-    #expect(told.content.hasSuffix("\ntold: 2 other daemons of the fleet\n") && !told.isIncomplete)
-    #expect(try scene.client.flush([], below: false, .json).content.hasSuffix(",\"told\":2}\n"))
+    let done = try scene.client.flush([], below: false, .text)
+    #expect(done.content.hasSuffix("\nnotified: 2 other daemons of the fleet\n") && !done.isIncomplete)
+    #expect(try scene.client.flush([], below: false, .json).content.hasSuffix(",\"notified\":2}\n"))
     #expect(try !scene.client.flush(["a.example"], below: true, isLocal: true, .text).content.contains("fleet"))
     answers.reach = .failed("the store is not reached")
     let failing = try ControlScene(answers)
     let failed = try failing.client.flush([], below: false, .text)
-    #expect(failed.content.hasSuffix("\nother daemons of the fleet were not told: the store is not reached\n"))
+    #expect(failed.content.hasSuffix("\nother daemons of the fleet were not notified: the store is not reached\n"))
     #expect(failed.isIncomplete)
   }
 
@@ -75,7 +75,7 @@ import Testing
     var report = FleetReport(
       store: StoreReport(
         state: "in use", isUp: true, since: BootInstant(nanoseconds: 0), latency: .microseconds(200)), own: own)
-    (report.droppedWrites, report.clockDifference) = (1, 0)
+    (report.droppedWrites, report.clockDifference, report.knowsFlushes) = (1, 0, true)
     report.place = "redis://127.0.0.1:6379/0"
     report.counters.rejected = [FleetRejection.seal: 4]
     (report.counters.leases.won, report.counters.leases.lost, report.counters.leases.expired) = (7, 6, 1)
@@ -97,6 +97,11 @@ import Testing
     for part in [
       "\"is_up\":true", "\"dropped_writes\":1", "\"seal\":4", "\"units\":{\"ali\":340}", "\"is_this\":true",
     ] { #expect(json.contains(part), "\(json)") }
+    (report.knowsFlushes, report.flushFailure) = (false, "XREAD failed: NOPERM")
+    answers.fleet = report
+    let unread = try ControlScene(answers)
+    let said = try unread.client.fleet(.text)
+    #expect(said.content.contains("not used: flushes are not read: XREAD failed: NOPERM\n") && said.isIncomplete)
   }
 
   @Test func `providers are shown as a table and as JSON`() throws {

@@ -151,7 +151,7 @@ import Testing
     let member = FleetMember(id: "a", version: "1", fingerprint: "f", host: "h")
     var fleet = FleetReport(
       store: StoreReport(state: "up", isUp: true, since: BootInstant(nanoseconds: 0)), own: member)
-    (fleet.clockDifference, fleet.counters.adopted) = (0, 20)
+    (fleet.clockDifference, fleet.counters.adopted, fleet.knowsFlushes) = (0, 20, true)
     numbers.statistics.fleet = fleet
     let stats = StatsText(numbers: numbers, busiest: [])
     #expect(stats.text.contains("up, 0 answers of other daemons, 0 misses, 20 refreshes adopted\n"))
