@@ -60,7 +60,7 @@ final class BackgroundWork: @unchecked Sendable {
     refresher =
       isCaching
       ? Refresher(
-        RefresherSettings(configuration.refresh), keep: parts.keep, preload: parts.preload, resolver: resolver,
+        RefresherSettings(configuration), keep: parts.keep, preload: parts.preload, resolver: resolver,
         cache: parts.cache, loop: loop, ledger: ledger
       ) { logger.info("\($0)") } : nil
     ranking = isCaching ? RankingSettings(configuration) : nil
@@ -141,7 +141,7 @@ final class BackgroundWork: @unchecked Sendable {
     let ranking = RankingSettings(configuration)
     resolver.assumeIsolated { $0.useRanking(ranking) }
     refresher?.use(
-      RefresherSettings(configuration.refresh), keep: keep, preload: preload, isForNetwork: isForNetwork)
+      RefresherSettings(configuration), keep: keep, preload: preload, isForNetwork: isForNetwork)
   }
 
   /// Whether the cache is being loaded or saved, with the numbers that were valid when that began.
@@ -168,9 +168,11 @@ extension RefreshLedger {
 }
 
 extension RefresherSettings {
-  init(_ refresh: Configuration.Refresh) {
+  init(_ configuration: Configuration) {
+    let refresh = configuration.refresh
     self.init(
-      timing: RefreshTiming(fraction: refresh.at, minimumTTL: refresh.minTTL.nanoseconds),
+      timing: RefreshTiming(
+        fraction: refresh.at, minimumTTL: refresh.minTTL.nanoseconds, isShared: configuration.cache.redis != nil),
       heat: HeatPolicy(hotHits: refresh.hotHits, giveUpAfter: refresh.giveUpAfter),
       limits: RefreshLimits(
         unitsPerMinute: refresh.budgetPerMinute, unitsPerDay: refresh.budgetPerDay,

@@ -8,6 +8,8 @@ public struct RefreshTiming: Hashable, Sendable {
   public let fraction: Double
   /// Entries with a shorter lifetime are not refreshed early.
   public let minimumTTL: Int64
+  /// Whether one daemon of a fleet refreshes for all.
+  public let isShared: Bool
 
   /// How far jitter moves a due time, as a fraction of the wait, so that entries stored together drift apart.
   public static let jitter = 0.1
@@ -25,10 +27,11 @@ public struct RefreshTiming: Hashable, Sendable {
   /// Creates the timing from the configuration.
   ///
   /// - Precondition: `fraction` is 0.1 to 0.99, and `minimumTTL` is not negative.
-  public init(fraction: Double, minimumTTL: Int64) {
+  public init(fraction: Double, minimumTTL: Int64, isShared: Bool = false) {
     precondition((0.1...0.99).contains(fraction) && minimumTTL >= 0)
     self.fraction = fraction
     self.minimumTTL = minimumTTL
+    self.isShared = isShared
   }
 
   /// Returns a number from -1 to 1 for `due(storedAt:lifetime:jitter:)`.
@@ -45,16 +48,18 @@ public struct RefreshTiming: Hashable, Sendable {
   /// That is at `fraction` of its lifetime, up to 10 % of that earlier or later, and early enough for a transfer: two
   /// seconds before its end, or a fifth of its lifetime if that is less. If the fraction leaves less time than that,
   /// the limit is one second or a twentieth. If the limit cuts the jitter off, jitter spreads over the rest of its
-  /// range, so that due times do not pile up at the limit.
+  /// range, so that due times do not pile up at the limit. Where refreshes are shared it is not earlier: of many
+  /// daemons the first one refreshes, so their earliest due time counts for all.
   ///
   /// - Parameter jitter: -1 for the earliest time to 1 for the latest.
   public func due(storedAt: Int64, lifetime: Int64, jitter: Double) -> Int64? {
     guard lifetime > 0, lifetime >= minimumTTL else { return nil }
     let wanted = Double(lifetime) * fraction
-    let earliest = wanted * (1 - RefreshTiming.jitter)
+    let spread = wanted * RefreshTiming.jitter
     let slow = Double(lifetime - RefreshTiming.reserve(of: lifetime))
     let end = slow >= wanted ? slow : Double(lifetime - min(RefreshTiming.second, lifetime / 20))
-    let latest = min(wanted * (1 + RefreshTiming.jitter), end)
+    let latest = min(wanted + spread, end)
+    let earliest = isShared ? max(wanted - spread, latest - spread) : wanted - spread
     let position = (min(max(jitter, -1), 1) + 1) / 2
     return storedAt + Int64(earliest + (latest - earliest) * position)
   }

@@ -36,7 +36,8 @@ import Testing
   @Test func `due times stay in their range and spread out for any fraction and lifetime`() {
     var random = SeededGenerator(seed: testSeed)
     for _ in 0..<2000 {
-      let timing = RefreshTiming(fraction: .random(in: 0.1...0.99, using: &random), minimumTTL: 0)
+      let timing = RefreshTiming(
+        fraction: .random(in: 0.1...0.99, using: &random), minimumTTL: 0, isShared: .random(using: &random))
       let lifetime = Int64.random(in: 1...Int64(UInt32.max), using: &random) >> Int64.random(in: 0...31, using: &random)
       guard lifetime > 0 else { continue }
       let nanoseconds = lifetime * second
@@ -47,6 +48,16 @@ import Testing
       let wanted = Double(nanoseconds) * timing.fraction
       #expect(dues.allSatisfy { $0 <= limit && Double($0) >= wanted * 0.899_999 && Double($0) <= wanted * 1.100_001 })
       #expect(Set(dues).count > 15)
+    }
+  }
+
+  @Test func `where refreshes are shared, none is due before the fraction of its lifetime`() throws {
+    let shared = RefreshTiming(fraction: 0.75, minimumTTL: 0, isShared: true)
+    for lifetime in [12, 60, 3_600] as [Int64] {
+      let due = try [-1.0, 1].map { jitter in
+        try #require(shared.due(storedAt: 0, lifetime: lifetime * second, jitter: jitter))
+      }
+      #expect(abs(due[0] - lifetime * second * 3 / 4) < 1_000 && abs(due[1] - lifetime * second * 33 / 40) < 1_000)
     }
   }
 

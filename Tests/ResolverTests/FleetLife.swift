@@ -45,7 +45,7 @@ private final class FleetLifeDaemon {
     scene = ResolverScene(on: loop, [provider], cacheSeed: seed) { settings in
       settings.routes[0].fleetFingerprint = FleetLifeDaemon.fingerprint
     }
-    refresher = RefresherScene(scene) { $0 = RefresherSettings(Configuration().refresh) }
+    refresher = RefresherScene(scene) { $0 = FleetScene.refreshing }
     let identity = (0..<8).map { UInt8(truncatingIfNeeded: seed >> (8 * $0)) } + [UInt8](repeating: 0, count: 8)
     let link = store.link()
     self.link = link

@@ -32,7 +32,7 @@ import Testing
     _ provider: ScriptedUpstream, keep: [String] = [], _ configure: (inout RefresherSettings) -> Void = { _ in }
   ) -> RefresherScene {
     RefresherScene(ResolverScene(on: loop, [provider]), keep: keep) {
-      $0 = RefresherSettings(Configuration().refresh)
+      $0 = RefresherSettings(Configuration())
       configure(&$0)
     }
   }
@@ -81,7 +81,7 @@ import Testing
       }
     }
     let scene = RefresherScene(resolver, keep: ["kept.example"]) {
-      $0 = RefresherSettings(Configuration().refresh)
+      $0 = RefresherSettings(Configuration())
       $0.limits.unitsPerMinute = 20
     }
     let names = (0..<100).map { "host\($0).d\($0).example" }
@@ -164,11 +164,11 @@ import Testing
 
   @Test func `the budget follows the configuration for billed and free providers`() throws {
     let text = { (text: String) in try Configuration.parse(text: text, fileName: "test") }
-    let defaults = RefresherSettings(try text("").configuration.refresh)
+    let defaults = RefresherSettings(try text("").configuration)
     #expect(
       defaults.limits == RefreshLimits(unitsPerMinute: 60, unitsPerDay: 10_000, transfersPerMinute: 1_200))
     let given = RefresherSettings(
-      try text("[refresh]\nbudget_per_minute = 7\nbudget_per_day = 9").configuration.refresh)
+      try text("[refresh]\nbudget_per_minute = 7\nbudget_per_day = 9").configuration)
     #expect(given.limits == RefreshLimits(unitsPerMinute: 7, unitsPerDay: 9, transfersPerMinute: 7))
   }
 

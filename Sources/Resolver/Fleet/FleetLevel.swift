@@ -147,10 +147,10 @@ package final class FleetLevel {
   ///
   /// - Parameters:
   ///   - providerTimeout: how long the provider may take to reply.
-  ///   - median: its median round trip; nil if it is not known.
+  ///   - median: its median round trip, asked for if another daemon is waited for; nil if it is not known.
   ///   - read: turns a value into an answer, or says why it is none.
   func look<Answer>(
-    for question: FleetQuestion, providerTimeout: Duration, median: Duration?,
+    for question: FleetQuestion, providerTimeout: Duration, median: @autoclosure () -> Duration?,
     _ read: (FleetValue) throws(FleetRejection) -> Answer
   ) async -> Look<Answer> {
     loop.assertCurrent()
@@ -177,7 +177,7 @@ package final class FleetLevel {
       return .alone
     }
     let pauses = LeaseWait(
-      longest: settings.wait.nanoseconds, median: median?.nanoseconds, random: jitter())
+      longest: settings.wait.nanoseconds, median: median()?.nanoseconds, random: jitter())
     for pause in pauses {
       await loop.sleep(for: .nanoseconds(pause))
       guard isUsable else { break }
