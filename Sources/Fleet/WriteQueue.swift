@@ -50,7 +50,9 @@ public struct WriteQueue: Sendable {
     writes.append(write)
     octets += write.octets
     var removed: [Write] = []
-    while count > WriteQueue.mostValues || octets > WriteQueue.mostOctets, let oldest = next() { removed.append(oldest) }
+    while count > WriteQueue.mostValues || octets > WriteQueue.mostOctets, let oldest = next() {
+      removed.append(oldest)
+    }
     dropped += UInt64(removed.count)
     return removed
   }

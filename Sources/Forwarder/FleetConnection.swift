@@ -12,6 +12,7 @@ import LocalDNS
 import Logging
 import Resolver
 import Store
+import Synchronization
 import Upstreams
 
 /// The connections to the store of one configuration.
@@ -191,18 +192,21 @@ private struct StoreFinder: Sendable {
     return answer.message.answers.filter { $0.type == type }.compactMap { SocketAddress(octets: $0.rdata, port: 0) }
   }
 
-  /// Two searches, of which the first one with a result ends both. Resolver's loop only.
-  private final class Search: @unchecked Sendable {
-    private var continuation: CheckedContinuation<[SocketAddress], Never>?
-    private var missing = 2
+  /// Two searches, of which the first one with a result ends both.
+  private final class Search: Sendable {
+    private typealias Waiter = CheckedContinuation<[SocketAddress], Never>
+    private let state: Mutex<(waiter: Waiter?, missing: Int)>
 
-    init(_ continuation: CheckedContinuation<[SocketAddress], Never>) { self.continuation = continuation }
+    init(_ waiter: CheckedContinuation<[SocketAddress], Never>) { state = Mutex((waiter, 2)) }
 
     func found(_ addresses: [SocketAddress]) {
-      missing -= 1
-      guard missing == 0 || !addresses.isEmpty else { return }
-      continuation?.resume(returning: addresses)
-      continuation = nil
+      let waiter = state.withLock { state -> Waiter? in
+        state.missing -= 1
+        guard state.missing == 0 || !addresses.isEmpty else { return nil }
+        defer { state.waiter = nil }
+        return state.waiter
+      }
+      waiter?.resume(returning: addresses)
     }
   }
 }

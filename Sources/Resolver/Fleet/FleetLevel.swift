@@ -414,7 +414,9 @@ package final class FleetLevel {
       message: message, scope: answer.scopePrefixLength, extendedError: answer.extendedError, stored: stored,
       expires: now + life, provider: provider)
     let key = keys.answer(question)
-    return value.octets(for: key, keys).map { WriteQueue.Write(question: question, key: key, value: $0, lifetime: life) }
+    return value.octets(for: key, keys).map {
+      WriteQueue.Write(question: question, key: key, value: $0, lifetime: life)
+    }
   }
 
   private func write() {

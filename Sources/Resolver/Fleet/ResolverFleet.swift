@@ -24,7 +24,8 @@ extension Resolver {
   private func carryOut(_ flush: RemoteFlush) async {
     let counts = await self.flush(NameSelection(flush.names), storedBefore: flush.before)
     if let problem = counts.saveProblem {
-      fleet?.note(FleetNote(isProblem: true, text: "what another daemon flushed is still in the cache file: \(problem)"))
+      fleet?.note(
+        FleetNote(isProblem: true, text: "what another daemon flushed is still in the cache file: \(problem)"))
     }
   }
 
@@ -175,7 +176,9 @@ extension Resolver {
 
   /// A refresh that this daemon made, or did not make after all, has ended: others may make it.
   func settle(_ wanted: RoutedQuestion) {
-    guard let fleet, let asked = question(wanted), let shared = sharedQuestion(asked, firstProvider(asked)) else { return }
+    guard let fleet, let asked = question(wanted), let shared = sharedQuestion(asked, firstProvider(asked)) else {
+      return
+    }
     fleet.settle(shared)
   }
 }
