@@ -145,6 +145,16 @@ import Testing
     }
   }
 
+  @Test func `a store whose epoch is another one each time is asked once for each report`() throws {
+    let fleet = FleetScene(1)
+    for own in 1...10 {
+      fleet.store.values[fleet.fleet(0).keys.epoch] = ScriptedStore.Value(octets: [UInt8(own)], expiresAt: nil)
+      spend(own, fleet)
+    }
+    #expect(fleet.store.commands["GET", default: 0] < 30)
+    #expect(fleet.fleet(0).counters.losses >= 9)
+  }
+
   @Test func `a store that takes no writes is told later`() throws {
     let fleet = FleetScene(1)
     fleet.store.condition = .readOnly

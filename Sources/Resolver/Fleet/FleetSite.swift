@@ -128,8 +128,12 @@ extension FleetLevel {
   private func report(_ account: String) {
     guard link.isUp, link.mayWrite else { return }
     askEpoch()
+    add(account)
+  }
+
+  private func add(_ account: String) {
     // If the store has lost everything, the whole count has to be added.
-    guard isEpochKnown, let increment = units[account]?.next() else { return }
+    guard link.isUp, link.mayWrite, isEpochKnown, let increment = units[account]?.next() else { return }
     let key = keys.units(account, day: increment.day)
     link.post([Array("INCRBY".utf8), key, Array("\(increment.units)".utf8)]) { [weak self] result in
       guard let self else { return }
@@ -165,7 +169,7 @@ extension FleetLevel {
       }
       guard !isEpochKnown || known != found else { return }
       isEpochKnown = true
-      for account in units.keys { report(account) }
+      for account in units.keys { add(account) }
     }
   }
 
