@@ -5,7 +5,7 @@ public struct FleetMember: Hashable, Sendable {
   /// How long a member counts as there, in milliseconds: two of the longest pauses between its signs of life, and more.
   public static let lifetime: Int64 = 1_260_000
 
-  /// Random for each start of a daemon: 16 octets in hexadecimal.
+  /// Random for each daemon: 16 octets in hexadecimal.
   public var id: String
   /// The version of the program.
   public var version: String

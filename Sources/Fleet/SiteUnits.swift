@@ -60,7 +60,7 @@ public struct SiteUnits: Sendable {
   }
 
   /// Whether there is something to be added that is not on its way.
-  public var hasMore: Bool { pending == nil && own > reported }
+  private var hasMore: Bool { pending == nil && own > reported }
 
   /// What is to be added now; nil if there is nothing, or the last addition is not confirmed yet.
   public mutating func next() -> Increment? {

@@ -22,6 +22,7 @@ final class FleetConnection {
   private let level: FleetLevel
   private let client: StoreClient
   private let flushes: StoreStream
+  private var isStarted = false
 
   /// All that needs other connections if it changes.
   struct Settings: Hashable {
@@ -81,7 +82,6 @@ final class FleetConnection {
       return report
     }
     level = fleet
-    resolver.assumeIsolated { $0.use(fleet) }
     fleet.onLoss = { [unowned flushes] in flushes.connect() }
     flushes.onConnected = { [unowned fleet] in fleet.flushesConnected(true) }
     flushes.onEnded = { [unowned fleet] in fleet.flushesConnected(false) }
@@ -98,7 +98,12 @@ final class FleetConnection {
   }
 
   /// Connects, while the daemon serves. The cache has to be loaded: flushes concern what it has then.
-  func start() { client.start() }
+  func start() {
+    isStarted = true
+    nonisolated(unsafe) let level = level
+    resolver.assumeIsolated { $0.use(level) }
+    client.start()
+  }
 
   /// Adds up the units of providers over the site.
   func share(_ configuration: Configuration) {
@@ -122,7 +127,8 @@ final class FleetConnection {
 
   /// The same with the daemons that are there.
   func fullReport() async -> FleetReport {
-    let members = await level.present()
+    // A question to the store would connect.
+    let members = isStarted ? await level.present() : []
     var report = report
     report.members = members
     return report

@@ -48,8 +48,8 @@ public struct RefreshTiming: Hashable, Sendable {
   /// That is at `fraction` of its lifetime, up to 10 % of that earlier or later, and early enough for a transfer: two
   /// seconds before its end, or a fifth of its lifetime if that is less. If the fraction leaves less time than that,
   /// the limit is one second or a twentieth. If the limit cuts the jitter off, jitter spreads over the rest of its
-  /// range, so that due times do not pile up at the limit. Where refreshes are shared it is not earlier: of many
-  /// daemons the first one refreshes, so their earliest due time counts for all.
+  /// range, so that due times do not pile up at the limit. Where refreshes are shared it is not earlier, unless
+  /// the limit leaves no room: of many daemons the first one refreshes, so their earliest due time counts for all.
   ///
   /// - Parameter jitter: -1 for the earliest time to 1 for the latest.
   public func due(storedAt: Int64, lifetime: Int64, jitter: Double) -> Int64? {

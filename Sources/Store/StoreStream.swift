@@ -142,7 +142,8 @@ public final class StoreStream {
     case .unready, .cluster, .writes, .command:
       let time = backoff.next(using: &random)
       note(.down, .warning, "\(command) failed, next attempt in \(brief(time)): \(error.text)")
-      pause(time) { [unowned self] in ask() }
+      drop()
+      pause(time) { [unowned self] in open() }
     }
   }
 

@@ -25,6 +25,8 @@ final class ScriptedStore: @unchecked Sendable {
   var condition = Condition.works { didSet { reconnect() } }
   /// The time between a command and its reply.
   var latency = Duration.microseconds(200)
+  /// The key of an epoch that is another one each time.
+  var changesEpoch: [UInt8]?
   /// By how many seconds its clock is ahead.
   var clockOffset: Int64 = 0
   /// Also those that have expired since they were last asked for.
@@ -84,6 +86,7 @@ final class ScriptedStore: @unchecked Sendable {
     }
     if words.count > 1, let value = values[words[1]], isOver(value) { values[words[1]] = nil }
     switch name {
+    case "GET" where words[1] == changesEpoch: return .bulk(Array("\(commands["GET", default: 0])".utf8))
     case "GET": return values[words[1]].map { .bulk($0.octets) } ?? .null
     case "SET":
       let options = words[3...].map { String(decoding: $0, as: UTF8.self) }
@@ -130,8 +133,8 @@ extension ScriptedStore {
   }
 
   /// Adds an entry with a time that its clock does not have.
-  func entry(at time: Int64, _ fields: [[UInt8]]) {
-    entries.append((time, 0, fields))
+  func entry(at time: Int64, number: Int64 = 0, _ fields: [[UInt8]]) {
+    entries.append((time, number, fields))
     for stream in streams { stream.wake() }
   }
 

@@ -209,6 +209,31 @@ import Testing
     #expect((2...7).contains(fleet.transfers), "\(fleet.transfers)")
   }
 
+  @Test func `an entry whose number no clock shows hides no flush, and is read once`() throws {
+    let fleet = fleet(2)
+    try warm(fleet)
+    fleet.store.entry(at: Int64.max, [Array("f".utf8), [0xFF]])
+    fleet.loop.advance(by: .milliseconds(10))
+    #expect(fleet.fleet(1).counters.refusedFlushes == 1)
+    let sealed = note(www, fleet.fleet(0).keys, sentAt: fleet.store.time)
+    fleet.store.entry(at: Int64.max, number: 1, [Array("f".utf8), sealed])
+    fleet.loop.advance(by: .milliseconds(10))
+    zone.address = "192.0.2.2"
+    #expect(try fleet.ask(1).addresses == ["192.0.2.2"] && fleet.fleet(1).report.isUsed)
+  }
+
+  @Test func `while a flush waits, values from before it are not used`() throws {
+    let fleet = fleet(2, secret: nil)
+    let keys = fleet.fleet(0).keys
+    for number in 0..<6 { add([note(.names([name("n\(number).example")], andBelow: false), keys)], to: fleet) }
+    _ = try fleet.ask(0)
+    fleet.loop.advance(by: .milliseconds(1))
+    zone.address = "192.0.2.2"
+    add([note(www, keys, sentAt: fleet.store.time)], to: fleet)
+    #expect(fleet.fleet(1).counters.flushes == 6)
+    #expect(try fleet.ask(1).addresses == ["192.0.2.2"])
+  }
+
   // MARK: Values from before a flush that is not known yet
 
   @Test func `a daemon whose stream is behind does not use the store`() throws {

@@ -87,6 +87,7 @@ final class FleetScene {
     link.onUp = { fleet.connected() }
     fleet.connected()
     scene.resolver.assumeIsolated { $0.use(fleet) }
+    if streams.indices.contains(number) { streams[number].isAway = true }
     let stream = store.stream()
     fleet.onLoss = { stream.connect() }
     stream.onChange = { fleet.flushesConnected($0) }

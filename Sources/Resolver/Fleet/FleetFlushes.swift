@@ -71,10 +71,15 @@ extension FleetLevel {
     guard case .array(let streams) = reply, case .array(let stream)? = streams.first, stream.count == 2,
       case .array(let entries) = stream[1], !entries.isEmpty
     else {
-      let wasBehind = flushReading == .behind
+      guard flushReading == .behind else {
+        // Nothing in reply to a command that waits: it is not known why, nor what was missed.
+        flushReading = .behind
+        return false
+      }
       caughtUp()
-      return wasBehind
+      return true
     }
+    let before = lastFlush
     for entry in entries {
       guard case .array(let parts) = entry, parts.count == 2, case .bulk(let id) = parts[0],
         case .array(let fields) = parts[1], let time = FleetLevel.time(ofEntry: id)
@@ -89,7 +94,7 @@ extension FleetLevel {
       if note.sender != identity { backlog.add(note.names, until: min(note.end(addedAt: time), latestFlush)) }
     }
     if entries.count < FleetLevel.entriesAtOnce { caughtUp() } else { flushReading = .behind }
-    return true
+    return lastFlush != before
   }
 
   /// All entries are known: carries out those that were read in a row.
@@ -111,6 +116,8 @@ extension FleetLevel {
   /// - Parameter isProven: whether their senders have shown the secret.
   private func carryOut(_ batch: FlushBatch, isProven: Bool) {
     guard !batch.isEmpty else { return }
+    // Values of the store are old at once; what may have to wait is the cache.
+    for (names, end) in batch.parts { flushes.note(names, at: end) }
     guard !isProven, !mayFlush() else { return carryOut(batch) }
     waitingFlushes.add(batch)
     guard flushTimer == nil, let oldest = recentFlushes.first else { return }
@@ -126,7 +133,6 @@ extension FleetLevel {
   private func carryOut(_ batch: FlushBatch) {
     counters.flushes += batch.count
     for (names, end) in batch.parts {
-      flushes.note(names, at: end)
       // Without the store's time the flush counts for everything that is here now. So does a new one: an answer from before
       // it may have been taken from the store while it was on its way.
       let age = clock.time(at: loop.now.nanoseconds).map { $0 - end } ?? 0
@@ -183,6 +189,6 @@ extension FleetLevel {
   /// The milliseconds in an entry's ID.
   private static func time(ofEntry id: [UInt8]) -> Int64? {
     let text = String(decoding: id.prefix { $0 != UInt8(ascii: "-") }, as: UTF8.self)
-    return Int64(text).flatMap { (0...(Int64.max / 2)).contains($0) ? $0 : nil }
+    return UInt64(text).map { Int64(min($0, UInt64(StoreClock.times.upperBound))) }
   }
 }

@@ -28,6 +28,8 @@ package final class FleetLedger {
   private static let delay = Duration.seconds(10)
   private static let largest = 64 * 1024
   private static let firstLine = "httpdnsd fleet 1"
+  /// Days since 1970 until the year 9999.
+  private static let lastDay: Int64 = 2_932_896
 
   /// Creates a ledger that forgets with the process.
   package init() { writer = nil }
@@ -80,7 +82,8 @@ package final class FleetLedger {
     (shared.member, shared.epoch) = (member, epoch)
     for line in lines.dropFirst(3) {
       let fields = line.split(separator: " ")
-      guard fields.count == 3, let day = Int64(fields[1]), let units = Int(fields[2]), day >= 0,
+      guard fields.count == 3, let day = Int64(fields[1]), let units = Int(fields[2]),
+        (0...lastDay).contains(day),
         (0...UnitBudget.mostUnits).contains(units)
       else { return }
       shared.counted[String(fields[0])] = (day, units)

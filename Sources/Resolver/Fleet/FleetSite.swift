@@ -144,7 +144,7 @@ extension FleetLevel {
       units[account]?.counted(increment, total: Int(clamping: total))
       if let units = units[account] { ledger.note(units.counted, day: units.day, of: account) }
       if total == Int64(increment.units) { deleteOldDays(of: account, before: increment.day) }
-      if units[account]?.hasMore ?? false { report(account) }
+      add(account)
     }
   }
 
