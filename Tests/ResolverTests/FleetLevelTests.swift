@@ -330,6 +330,29 @@ final class FleetScene {
     #expect(fleet.transfers == 2 && fleet.fleet(1).counters.count(of: .open) == 1)
   }
 
+  // MARK: Shares
+
+  @Test func `one client that floods a domain does not take it from the others, with a store as without one`() throws {
+    let fleet = FleetScene(2) {
+      $0.missesPerDomain = 50
+      $0.missesPerClient = 500
+    }
+    fleet.providers[0].remembers = false
+    let scene = fleet.scenes[0]
+    var others: [Int] = []
+    for number in 0..<10_000 {
+      scene.ask("x\(number).shared.example", client: 1)
+      if number % 500 == 250 { others.append(scene.ask("host\(number).shared.example", client: 2)) }
+      if number % 20 == 19 { fleet.loop.advance(by: .milliseconds(10)) }
+    }
+    fleet.loop.advance(by: .seconds(6))
+    for number in others { #expect(try scene.reply(number).message.addresses == ["192.0.2.1"]) }
+    #expect(fleet.transfers <= 450)
+    // What is beyond a share does not ask the store either.
+    let looks = FleetResult.allCases.reduce(0) { $0 + fleet.fleet(0).counters.count(of: $1) }
+    #expect(looks <= 450 && fleet.fleet(0).counters.count(of: .miss) > 200)
+  }
+
   // MARK: Lifetimes
 
   @Test(arguments: ["www.example.com", "no.example", "empty.example"])
