@@ -198,13 +198,14 @@ import Testing
   {
     try withLab { lab in
       let simulator = try lab.simulator()
-      let rights = [
-        "on", ">pw", "~httpdnsd:*", "+get", "+set", "+del", "+incrby", "+xadd", "+xread", "+zadd", "+zrange",
-        "+zremrangebyscore", "+select", "+time", "+ping", "+auth",
-      ]
+      let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .appendingPathComponent("../../docs/fleet.md")
+      let line = try #require(
+        String(contentsOf: page, encoding: .utf8).split(separator: "\n").first { $0.hasPrefix("user httpdnsd on ") })
+      let rights = line.split(separator: " ").dropFirst(2).map { $0 == ">PASSWORD" ? ">pw" : String($0) }
       let store = try RedisServer(server, in: lab)
       try store.command("ACL", "SETUSER", "httpdnsd")
-      for right in ["resetkeys", "-@all"] + rights { try store.command("ACL", "SETUSER", "httpdnsd", right) }
+      for right in rights { try store.command("ACL", "SETUSER", "httpdnsd", right) }
       let fleet = "user = \"httpdnsd\"\npassword = \"pw\"\nsecret = \"\(FleetTests.secret)\""
       let daemon = try lab.daemon(settings(lab, 0, Settings.json(simulator.http), redis: store.url, fleet))
       try join(lab, 0)
