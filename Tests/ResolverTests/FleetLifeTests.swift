@@ -37,7 +37,7 @@ import Testing
     let tallies = live(lives) { seed in
       var plan = FleetLifePlan(seed: seed, minutes: 15)
       plan.firstFault = Int(seed % UInt64(FleetFault.allCases.count))
-      // A daemon that restarts reports the units of its day again, and the others stop too early.
+      // What a daemon has in flight when it is stopped the others learn only when it starts again.
       plan.hasStops = false
       plan.limit = 700
       return plan
