@@ -88,7 +88,7 @@ public final class StoreClient: StoreLink {
       case .connecting: "connecting"
       case .checking: "checking"
       case .up: mayWrite ? "up" : "up, without writes"
-      case .resting, .dormant: "open"
+      case .resting, .dormant: "not used"
       case .closed: "closed"
       }
     return StoreReport(

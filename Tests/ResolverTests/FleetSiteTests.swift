@@ -203,6 +203,13 @@ import Testing
     #expect((3...12).contains(fleet.store.commands["ZRANGE", default: 0] - before))
   }
 
+  @Test func `a daemon whose configuration has changed is one member`() throws {
+    let fleet = FleetScene(2)
+    let before = FleetMember(id: "1.0", version: "1", fingerprint: "before", host: "h1")
+    fleet.store.members[Array(before.text.utf8)] = fleet.store.time - 5_000
+    #expect(Set(fleet.present(0).map(\.fingerprint)) == ["f"] && fleet.present(0).count == 2)
+  }
+
   @Test func `members that are none, and times that are none, are left out`() throws {
     let fleet = FleetScene(1)
     for (score, member) in [("1", "short"), ("9223372036854775807", "1|2|3|4"), ("-5", "a|b|c|d"), ("nan", "e|f|g|h")] {

@@ -92,9 +92,20 @@ extension FleetLevel {
         return (member, score)
       }
       let next = first + FleetLevel.page
-      guard scored.count == FleetLevel.page, next < FleetLevel.most else { return done(found + members) }
+      guard scored.count == FleetLevel.page, next < FleetLevel.most else {
+        return done(FleetLevel.latest(found + members))
+      }
       read(send, from: next, after: found + members, done)
     }
+  }
+
+  /// One sign of life for each daemon: after a reload it has another fingerprint.
+  private static func latest(_ members: [SignedMember]) -> [SignedMember] {
+    var latest: [String: SignedMember] = [:]
+    for found in members where latest[found.member.id].map({ $0.signedAt <= found.signedAt }) ?? true {
+      latest[found.member.id] = found
+    }
+    return Array(latest.values)
   }
 
   private func range(_ first: Int, _ last: Int) -> [[UInt8]] {
