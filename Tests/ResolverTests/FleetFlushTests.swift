@@ -250,6 +250,26 @@ import Testing
     #expect(fleet.fleet(1).report.isUsed)
   }
 
+  @Test func `a connection that ends while the stream is read loses no flush`() throws {
+    let fleet = fleet(2)
+    try warm(fleet)
+    fleet.streams[1].isAway = true
+    _ = flush(fleet, by: 0, www)
+    for number in 0..<100 {
+      add([note(.names([name("n\(number).example")], andBelow: false), fleet.fleet(0).keys)], to: fleet)
+    }
+    fleet.streams[1].isAway = false
+    // Time for a part of them.
+    fleet.loop.advance(by: .microseconds(700))
+    #expect(fleet.fleet(1).flushReading == .behind && fleet.fleet(1).lastFlush != FleetLevel.firstEntry)
+    fleet.streams[1].isAway = true
+    fleet.streams[1].isAway = false
+    fleet.loop.advance(by: .milliseconds(50))
+    zone.address = "192.0.2.2"
+    #expect(try fleet.ask(1).addresses == ["192.0.2.2"])
+    #expect(fleet.fleet(1).counters.flushes == 101)
+  }
+
   @Test func `a value that was taken while its flush was on its way is flushed too`() throws {
     let fleet = fleet(2)
     _ = try fleet.ask(0)

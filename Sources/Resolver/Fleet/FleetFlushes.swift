@@ -57,11 +57,9 @@ extension FleetLevel {
   }
 
   /// The connection that reads the stream is there, or is gone.
-  package func flushesConnected(_ isConnected: Bool) {
-    flushReading = isConnected ? .behind : .away
-    (backlog, backlogBegin) = (FlushBatch(), nil)
-    backlogCount = 0
-  }
+  ///
+  /// What was read is carried out when the rest is known too, over whichever connection.
+  package func flushesConnected(_ isConnected: Bool) { flushReading = isConnected ? .behind : .away }
 
   /// Takes entries of the stream, or that there are no more, and carries out what they say.
   ///
@@ -100,7 +98,7 @@ extension FleetLevel {
   /// All entries are known: carries out those that were read in a row.
   private func caughtUp() {
     let (batch, begin, count) = (backlog, backlogBegin, backlogCount)
-    flushesConnected(true)
+    (backlog, backlogBegin, backlogCount) = (FlushBatch(), nil, 0)
     flushReading = .current
     // Entries before the first one may have been dropped from the stream. Anybody who can write to the store can fill it.
     if count >= FleetLevel.most, let begin {
