@@ -110,7 +110,9 @@ final class ScriptedStore: @unchecked Sendable {
       members = members.filter { $0.value > number(3) }
       return .integer(0)
     case "ZRANGE":
-      let sorted = members.sorted { ($0.value, "\($0.key)") < ($1.value, "\($1.key)") }
+      let sorted = members.sorted {
+        $0.value == $1.value ? $0.key.lexicographicallyPrecedes($1.key) : $0.value < $1.value
+      }
       func index(_ number: Int64) -> Int { Int(number < 0 ? max(0, Int64(sorted.count) + number) : number) }
       let range = (index(number(2))..<max(index(number(2)), index(number(3)) + 1)).clamped(to: sorted.indices)
       return .array(sorted[range].flatMap { [.bulk($0.key), .bulk(Array("\($0.value)".utf8))] })

@@ -182,9 +182,9 @@ import Testing
 
   @Test func `a thousand daemons are counted, in replies that each have their limit`() throws {
     let fleet = FleetScene(1)
-    for number in 0..<1_000 {
-      let member = FleetMember(
-        id: String(repeating: "a", count: 32), version: "0.2.0", fingerprint: "12345678", host: "host-\(number)")
+    for number in 10_000..<11_000 {
+      let id = String(repeating: "a", count: 27) + "\(number)"
+      let member = FleetMember(id: id, version: "0.2.0", fingerprint: "12345678", host: "host-\(number)")
       fleet.store.run([
         Array("ZADD".utf8), fleet.fleet(0).keys.members, Array("\(fleet.store.time)".utf8), Array(member.text.utf8),
       ])
@@ -193,6 +193,9 @@ import Testing
     _ = try fleet.ask(0)
     fleet.loop.advance(by: .milliseconds(10))
     #expect(fleet.fleet(0).report.memberCount == 1_001)
+    #expect(fleet.present(0).count == 1_001)
+    // One whose time is none does not end the list.
+    fleet.store.members[Array("a|b|c|d".utf8)] = -5
     #expect(fleet.present(0).count == 1_001)
     // In a fleet of that size they are counted every five minutes.
     let before = fleet.store.commands["ZRANGE", default: 0]

@@ -37,7 +37,7 @@ extension FleetLevel {
     if link.mayWrite {
       link.post([FleetLevel.add, keys.members, Array("\(now)".utf8), Array(member.text.utf8)], nil)
       let old = now - FleetMember.lifetime
-      link.post([Array("ZREMRANGEBYSCORE".utf8), keys.members, Array("0".utf8), Array("\(old)".utf8)], nil)
+      link.post([Array("ZREMRANGEBYSCORE".utf8), keys.members, Array("-inf".utf8), Array("\(old)".utf8)], nil)
     }
     let pause = max(FleetLevel.busyPause, FleetLevel.countPause * (memberCount ?? 0))
     if let countedAt, loop.now - countedAt < pause { return }
@@ -84,15 +84,15 @@ extension FleetLevel {
     _ done: @escaping ([SignedMember]?) -> Void
   ) {
     send(range(first, first + FleetLevel.page - 1)) { [weak self] result in
-      guard let self, let scored = FleetLevel.scored(result), let now = clock.time(at: loop.now.nanoseconds) else {
+      guard let self, let page = FleetLevel.scored(result), let now = clock.time(at: loop.now.nanoseconds) else {
         return done(nil)
       }
-      let members = scored.compactMap { text, score -> SignedMember? in
+      let members = page.members.compactMap { text, score -> SignedMember? in
         guard now - score < FleetMember.lifetime, let member = FleetMember(text: text) else { return nil }
         return (member, score)
       }
       let next = first + FleetLevel.page
-      guard scored.count == FleetLevel.page, next < FleetLevel.most else {
+      guard page.count >= FleetLevel.page, next < FleetLevel.most else {
         return done(FleetLevel.latest(found + members))
       }
       read(send, from: next, after: found + members, done)
@@ -114,15 +114,18 @@ extension FleetLevel {
     ]
   }
 
-  /// The members and scores of a reply; nil if it has none. Scores that are no times are left out.
-  private static func scored(_ result: Result<RESPValue, StoreFailure>) -> [(text: String, score: Int64)]? {
+  /// The members of a reply by score, without those whose score is no time, and how many it had; nil if it is none.
+  private static func scored(
+    _ result: Result<RESPValue, StoreFailure>
+  ) -> (members: [(text: String, score: Int64)], count: Int)? {
     guard case .success(.array(let words)) = result else { return nil }
-    return stride(from: 0, to: words.count - 1, by: 2).compactMap { index in
+    let members = stride(from: 0, to: words.count - 1, by: 2).compactMap { index -> (text: String, score: Int64)? in
       guard case .bulk(let text) = words[index], case .bulk(let score) = words[index + 1],
         let time = Int64(String(decoding: score, as: UTF8.self)), StoreClock.times.contains(time)
       else { return nil }
       return (String(decoding: text, as: UTF8.self), time)
     }
+    return (members, words.count / 2)
   }
 
   private static let add = Array("ZADD".utf8)
@@ -155,7 +158,7 @@ extension FleetLevel {
       guard let self, let now = clock.time(at: loop.now.nanoseconds), let scored = FleetLevel.scored(result) else {
         return
       }
-      for (text, score) in scored {
+      for (text, score) in scored.members {
         let end: Int64
         if text.hasPrefix(FleetLevel.markPrefix) {
           guard let time = Int64(text.dropFirst(FleetLevel.markPrefix.count)), StoreClock.times.contains(time) else {
