@@ -35,7 +35,7 @@ public final class StoreClient: StoreLink {
 
   private let dialer: StoreDialer
   private let loop: EventLoop
-  private var notes: StoreNotes
+  private let notes: StoreNotes
   private var state = State.idle
   private var since: BootInstant
   private var connection: StoreConnection?
@@ -60,14 +60,14 @@ public final class StoreClient: StoreLink {
   ///
   /// - Parameters:
   ///   - resolve: finds the addresses of the store's host; not called for an address.
-  ///   - note: takes lines for the log, at most one of a kind a minute.
+  ///   - note: takes lines for the log: changes of state, and at most one line of a kind a minute.
   public init(
     _ settings: StoreSettings, on loop: EventLoop, resolve: @escaping StoreResolver,
     note: @escaping (StoreEvent) -> Void
   ) {
     self.loop = loop
     dialer = StoreDialer(settings, replyLimit: RESPReader.replyLimit, on: loop, resolve: resolve)
-    notes = StoreNotes(settings.address, note)
+    notes = StoreNotes(settings.address, on: loop, note)
     since = loop.now
   }
 
@@ -111,6 +111,7 @@ public final class StoreClient: StoreLink {
   private func end() {
     guard state != .closed else { return }
     set(.closed)
+    notes.end()
     timer?.cancel()
     drop(.closed)
     unsentTimer?.cancel()
@@ -214,7 +215,7 @@ public final class StoreClient: StoreLink {
     case .command: break
     case .permission where state == .up:
       refusedCommands[command] = (error.text, loop.now + StoreClient.refusalTime)
-      note(.refused(command), .error, "\(command) was refused, next attempt in 60 s: \(error.text)")
+      notes.line(.refused(command), .error, "\(command) was refused, next attempt in 60 s: \(error.text)")
     case .identity, .permission:
       open(
         .identity, .error, "\(command) was refused: \(error.text)", for: StoreClient.refusalTime, dropsConnection: true)
@@ -226,7 +227,7 @@ public final class StoreClient: StoreLink {
 
   private func restWrites(_ error: StoreError) {
     writesRestUntil = loop.now + StoreClient.refusalTime
-    note(.writes(error.code), .warning, "no writes for 60 s: \(error.text)")
+    notes.line(.writes(error.code), .warning, "no writes for 60 s: \(error.text)")
   }
 
   // MARK: - Attempts
@@ -291,7 +292,7 @@ public final class StoreClient: StoreLink {
     failedChecks = 0
     window.reset()
     set(.up)
-    note(.up, .info, "in use")
+    notes.up("in use")
     onUp?()
   }
 
@@ -324,7 +325,7 @@ public final class StoreClient: StoreLink {
     let pause = time ?? backoff.next(using: &random)
     lastFailure = reason
     rest(pause)
-    note(kind, level, "\(reason); not used, next attempt in \(brief(pause))")
+    notes.down(kind, level, "\(reason); not used, next attempt in \(brief(pause))")
     if dropsConnection { drop(.closed) } else { connection?.abandon(.open) }
   }
 
@@ -353,9 +354,5 @@ public final class StoreClient: StoreLink {
     if wasUp != (new == .up) || new == .closed { since = loop.now }
     state = new
     if wasUp, new != .up, new != .closed { onDown?() }
-  }
-
-  private func note(_ kind: StoreNotes.Kind, _ level: StoreEvent.Level, _ text: String) {
-    notes.line(kind, level, text, at: loop.now)()
   }
 }

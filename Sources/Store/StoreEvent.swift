@@ -57,39 +57,6 @@ public struct StoreReport: Hashable, Sendable {
   }
 }
 
-/// Passes at most one line of a kind a minute.
-struct StoreNotes {
-  enum Kind: Hashable {
-    case up
-    case down
-    case nonsense
-    case cluster
-    case identity
-    case refused(String)
-    case writes(String)
-  }
-
-  private static let interval = Duration.seconds(60)
-  private let address: StoreAddress
-  private let pass: (StoreEvent) -> Void
-  private var last: [Kind: BootInstant] = [:]
-
-  init(_ address: StoreAddress, _ pass: @escaping (StoreEvent) -> Void) {
-    self.address = address
-    self.pass = pass
-  }
-
-  /// Returns the action that logs a line; nothing if there was one of that kind within the last minute.
-  ///
-  /// The owner calls it when the notes are not being changed: its receiver may ask for something.
-  mutating func line(_ kind: Kind, _ level: StoreEvent.Level, _ text: String, at now: BootInstant) -> () -> Void {
-    if let time = last[kind], now - time < StoreNotes.interval { return {} }
-    last[kind] = now
-    let event = StoreEvent(level: level, text: "store \(address): \(text)")
-    return { [pass] in pass(event) }
-  }
-}
-
 /// Durations in log lines.
 func brief(_ duration: Duration) -> String {
   let milliseconds = duration.nanoseconds / 1_000_000

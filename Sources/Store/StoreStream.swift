@@ -21,7 +21,7 @@ public final class StoreStream {
 
   private let dialer: StoreDialer
   private let loop: EventLoop
-  private var notes: StoreNotes
+  private let notes: StoreNotes
   private var connection: StoreConnection?
   private var timer: LoopTimer?
   private var backoff = Backoff()
@@ -37,7 +37,7 @@ public final class StoreStream {
   ) {
     self.loop = loop
     dialer = StoreDialer(settings, replyLimit: StoreStream.replyLimit, on: loop, resolve: resolve)
-    notes = StoreNotes(settings.address, note)
+    notes = StoreNotes(settings.address, isUp: true, on: loop, note)
   }
 
   deinit { end() }
@@ -83,6 +83,7 @@ public final class StoreStream {
   private func end() {
     isClosed = true
     (reading, onConnected, onEnded) = (nil, nil, nil)
+    notes.end()
     timer?.cancel()
     drop()
   }
@@ -122,6 +123,7 @@ public final class StoreStream {
     switch result {
     case .success(let reply):
       if reply != .null { backoff.reset() }
+      notes.up("\(command) is answered again")
       let goesOn = reading?.take(reply) ?? false
       // `take` is the owner's: it may have connected again or closed.
       guard self.connection === connection, connection != nil else { return }
@@ -136,12 +138,12 @@ public final class StoreStream {
     lastFailure = "\(command) failed: \(error.text)"
     switch error.kind {
     case .identity, .permission:
-      note(.refused(command), .error, "\(command) was refused, next attempt in 60 s: \(error.text)")
+      notes.down(.refused(command), .error, "\(command) was refused: \(error.text); not used, next attempt in 60 s")
       drop()
       pause(StoreStream.refusalTime) { [unowned self] in open() }
     case .unready, .cluster, .writes, .command:
       let time = backoff.next(using: &random)
-      note(.down, .warning, "\(command) failed, next attempt in \(brief(time)): \(error.text)")
+      notes.down(.down, .warning, "\(command) failed: \(error.text); not used, next attempt in \(brief(time))")
       drop()
       pause(time) { [unowned self] in open() }
     }
@@ -151,13 +153,17 @@ public final class StoreStream {
     if let connectedAt, loop.now - connectedAt >= Backoff.longest { backoff.reset() }
     lastFailure = fault.text
     drop()
-    guard case .refused(let command, let error) = fault, error.kind != .unready else {
+    switch fault {
+    case .refused(let command, let error) where error.kind != .unready:
+      pause(StoreStream.refusalTime) { [unowned self] in open() }
+      notes.down(.refused(command), .error, "\(fault.text); not used, next attempt in 60 s")
+    case .lost, .nonsense, .refused, .tls, .unreachable:
       let time = backoff.next(using: &random)
       pause(time) { [unowned self] in open() }
-      return note(.down, .warning, "\(fault.text); stream not read, next attempt in \(brief(time))")
+      // If the next attempt succeeds, that the connection ended is no news.
+      if case .lost = fault { return }
+      notes.down(.down, .warning, "\(fault.text); not used, next attempt in \(brief(time))")
     }
-    pause(StoreStream.refusalTime) { [unowned self] in open() }
-    note(.refused(command), .error, "\(fault.text); next attempt in 60 s")
   }
 
   private func pause(_ time: Duration, then action: @escaping () -> Void) {
@@ -170,9 +176,5 @@ public final class StoreStream {
     (connection, connectedAt) = (nil, nil)
     dropped?.close()
     if dropped != nil { onEnded?() }
-  }
-
-  private func note(_ kind: StoreNotes.Kind, _ level: StoreEvent.Level, _ text: String) {
-    notes.line(kind, level, text, at: loop.now)()
   }
 }

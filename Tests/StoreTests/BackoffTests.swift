@@ -43,18 +43,6 @@ import Testing
     #expect(median.value == .milliseconds(9))
   }
 
-  @Test func `a line of a kind is logged once a minute`() {
-    var lines: [String] = []
-    var notes = StoreNotes(.tcp(host: "2001:db8::1", port: 6379)) { lines.append($0.text) }
-    for second in 0..<130 {
-      let now = BootInstant(nanoseconds: Int64(second) * 1_000_000_000)
-      notes.line(.down, .warning, "\(second)", at: now)()
-      notes.line(.writes("OOM"), .warning, "w\(second)", at: now)()
-    }
-    let numbers = [0, 60, 120]
-    #expect(lines == numbers.flatMap { ["store [2001:db8::1]:6379: \($0)", "store [2001:db8::1]:6379: w\($0)"] })
-  }
-
   @Test(arguments: [
     (0, "0 ms"), (20, "20 ms"), (999, "999 ms"), (1000, "1.0 s"), (1250, "1.2 s"), (9990, "9.9 s"), (29_600, "30 s"),
     (60_000, "60 s"),

@@ -71,7 +71,29 @@ private final class StreamScene {
       loop.skip(.seconds(2))
       #expect(await loop.until { scene.connections == 2 })
       #expect(await loop.until { store.commands.filter { $0.last == "1" }.count == 2 })
-      #expect(scene.events.count == 1 && scene.events[0].level == .warning)
+      #expect(scene.events.isEmpty, "the owner has nothing to do about it")
+    }
+  }
+
+  @Test func `a stream that cannot connect again says so, and when it reads again`() throws {
+    try onLoop { loop in
+      let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .null }
+      let scene = StreamScene(store.settings, on: loop)
+      scene.read()
+      #expect(await loop.until { store.commands.count == 2 })
+      store.stop()
+      #expect(await loop.until { !scene.stream.isConnected })
+      loop.skip(.seconds(2))
+      #expect(await loop.until { scene.events.count == 1 })
+      #expect(scene.events[0].level == .warning && scene.events[0].text.contains("refused; not used, next attempt in"))
+      store.resume()
+      #expect(
+        await loop.until {
+          loop.skip(.seconds(60))
+          await loop.turn()
+          return scene.events.count == 2
+        })
+      #expect(scene.events[1].level == .info && scene.events[1].text.hasSuffix("XREAD is answered again"))
     }
   }
 
