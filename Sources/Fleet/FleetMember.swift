@@ -1,4 +1,4 @@
-// FleetMember.swift -- a daemon as the others of its site see it.
+// FleetMember.swift -- a daemon as the others of its fleet see it.
 
 /// A daemon in the store's sorted set, whose score is the time when it was last there.
 public struct FleetMember: Hashable, Sendable {

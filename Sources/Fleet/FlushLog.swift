@@ -1,4 +1,4 @@
-// FlushLog.swift -- which names were flushed when, for all daemons of a site.
+// FlushLog.swift -- which names were flushed when, for all daemons of a fleet.
 
 import DNSWire
 
@@ -100,7 +100,7 @@ public struct FlushNote: Hashable, Sendable {
   }
 }
 
-/// The flushes of a site that values of the store may be older than.
+/// The flushes of a fleet that values of the store may be older than.
 public struct FlushLog: Sendable {
   /// The most names that are remembered one by one.
   static let most = 4_096

@@ -1,4 +1,4 @@
-// StoreClock.swift -- the store's clock, by which all daemons of a site agree on the age of a value.
+// StoreClock.swift -- the store's clock, by which all daemons of a fleet agree on the age of a value.
 //
 // Pure: the caller passes in the monotonic clock, in nanoseconds.
 

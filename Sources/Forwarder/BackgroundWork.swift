@@ -182,10 +182,10 @@ extension RefresherSettings {
 }
 
 extension FleetLedger {
-  /// Stores what a fleet's store has counted; without it, a restart adds the day's units to the site's again.
+  /// Stores what a fleet's store has counted; without it, a restart adds the day's units to the fleet's again.
   convenience init(in folder: StateFolder, on loop: EventLoop, _ logger: Logger) {
     let file = folder.file("fleet") { problem in
-      logger.debug("a restart adds this daemon's units of the day to the site's again: \(problem)")
+      logger.debug("a restart adds this daemon's units of the day to the fleet's again: \(problem)")
     }
     self.init(file, on: loop)
   }

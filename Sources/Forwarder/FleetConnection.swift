@@ -105,7 +105,7 @@ final class FleetConnection {
     client.start()
   }
 
-  /// Adds up the units of providers over the site.
+  /// Adds up the units of providers over the fleet.
   func share(_ configuration: Configuration) {
     level.limitedAccounts = []
     nonisolated(unsafe) let level = settings.fleet.units ? level : nil

@@ -102,7 +102,7 @@ package protocol Upstream: AnyObject {
   func follow(keepListNames: Set<DomainName>)
   /// Sets the callback for its first reply after a failure; called on the resolver's loop.
   func reportRecovery(to report: @escaping () -> Void)
-  /// Adds up its units with those of the other daemons of a site; nil for its own alone.
+  /// Adds up its units with those of the other daemons of a fleet; nil for its own alone.
   func share(units: (any UnitSharing)?)
   /// Observes each question that a transfer carries, and those that are not sent.
   var observer: (any TransferObserver)? { get set }

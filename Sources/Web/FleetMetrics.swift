@@ -44,9 +44,9 @@ extension Exposition {
     histogram(
       "httpdnsd_fleet_latency_seconds", "Times of exchanges with the store that an answer waited for.",
       [([], counters.latency)])
-    gauge("httpdnsd_fleet_units", "Billing units of the current day (UTC), of all daemons of the site.") { samples in
+    gauge("httpdnsd_fleet_units", "Billing units of the current day (UTC), of all daemons of the fleet.") { samples in
       for provider in providers {
-        guard let units = provider.siteUnits else { continue }
+        guard let units = provider.fleetUnits else { continue }
         samples.add(units, [MetricLabel("provider", provider.name)])
       }
     }

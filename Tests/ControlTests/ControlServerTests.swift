@@ -83,14 +83,14 @@ import Testing
     var answers = Answers()
     answers.fleet = report
     var provider = ProviderReport(name: "ali")
-    (provider.siteUnits, provider.unitsPerDay) = (340, 1_000)
+    (provider.fleetUnits, provider.unitsPerDay) = (340, 1_000)
     answers.reports = [provider]
     let scene = try ControlScene(answers)
     let shown = try scene.client.fleet(.text)
     #expect(!shown.isIncomplete)
     for part in [
       "redis://127.0.0.1:6379/0: in use, answers in 0.2", "7 won, 6 left to others, 1 of which did not answer in time",
-      "not sealed: fleet.secret_file is not set", "ali: 340 of 1000 today, by all daemons of the site", "seal 4",
+      "not sealed: fleet.secret_file is not set", "ali: 340 of 1000 today, by all daemons of the fleet", "seal 4",
       "web-1 (this one)", "different: no answers are shared with it",
     ] { #expect(shown.content.contains(part), "\(shown.content)") }
     let json = try scene.client.fleet(.json).content

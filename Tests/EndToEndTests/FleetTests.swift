@@ -165,7 +165,7 @@ import Testing
   }
 
   @Test(arguments: StoreServer.installed)
-  func `units_per_day is the site's`(server: StoreServer) throws {
+  func `units_per_day is the fleet's`(server: StoreServer) throws {
     try withLab { lab in
       let kind = AccountKind.named("tencent, aes over HTTP")
       let simulator = try lab.simulator()
@@ -188,7 +188,7 @@ import Testing
       }
       #expect(try simulator.count.transfers == 6)
       let fleet = try control(lab, 0, "fleet")
-      #expect(fleet.contains("6 of 6 today, by all daemons of the site"), "\(fleet)")
+      #expect(fleet.contains("6 of 6 today, by all daemons of the fleet"), "\(fleet)")
     }
   }
 

@@ -1,4 +1,4 @@
-// Fleet.swift -- the `[fleet]` section: how daemons of one site use the store of `cache.redis`.
+// Fleet.swift -- the `[fleet]` section: how daemons share the store of `cache.redis`.
 
 import Ciphers
 import DNSWire
@@ -28,7 +28,7 @@ extension Configuration {
     public var connectTimeout: Duration = .milliseconds(500)
     /// The longest time that an answer waits for another daemon that is already asking; zero means none.
     public var wait: Duration = .milliseconds(150)
-    /// Whether billing units are counted for all daemons of the site together.
+    /// Whether billing units are counted for all daemons with the same account together.
     public var units = true
   }
 }

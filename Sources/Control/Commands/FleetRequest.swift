@@ -17,18 +17,18 @@ struct FleetRequest: ControlRequest {
   init(_: HTTPServerRequest) {}
 
   func answer(from actions: any ControlActions) async -> any ControlText {
-    FleetText(report: await actions.fleet(), providers: await actions.providers().compactMap(SiteUnitsLine.init))
+    FleetText(report: await actions.fleet(), providers: await actions.providers().compactMap(FleetUnitsLine.init))
   }
 }
 
 /// A provider's units on the current day.
-struct SiteUnitsLine: Sendable {
+struct FleetUnitsLine: Sendable {
   var name: String
   var units: Int
   var limit: Int
 
   init?(_ report: ProviderReport) {
-    guard let units = report.siteUnits else { return nil }
+    guard let units = report.fleetUnits else { return nil }
     (name, self.units, limit) = (report.name, units, report.unitsPerDay)
   }
 }
@@ -36,7 +36,7 @@ struct SiteUnitsLine: Sendable {
 struct FleetText: ControlText {
   /// Nil without a store.
   let report: FleetReport?
-  let providers: [SiteUnitsLine]
+  let providers: [FleetUnitsLine]
 
   /// Whether the store is not used.
   var isIncomplete: Bool { report.map { !$0.isUsed } ?? true }
@@ -67,7 +67,7 @@ struct FleetText: ControlText {
     ])
     for line in providers {
       let limit = line.limit == 0 ? "" : " of \(line.limit)"
-      rows.append(["units", "\(line.name): \(line.units)\(limit) today, by all daemons of the site"])
+      rows.append(["units", "\(line.name): \(line.units)\(limit) today, by all daemons of the fleet"])
     }
     let refused = FleetRejection.allCases.filter { counters.rejected[$0] != nil }
       .map { "\($0.rawValue) \(counters.rejected[$0] ?? 0)" }

@@ -31,7 +31,7 @@ struct ProvidersText: ControlText {
       [
         report.name, report.state.label, report.server ?? "-",
         report.roundTrips.mean.map(TimeText.milliseconds) ?? "-",
-        "\(report.unitsToday)" + (report.siteUnits.map { ", site \($0)" } ?? ""),
+        "\(report.unitsToday)" + (report.fleetUnits.map { ", fleet \($0)" } ?? ""),
         report.unitsPerDay == 0 ? "-" : "\(report.unitsPerDay)", "\(report.transfers)", "\(report.failures)",
       ]
     }
@@ -47,7 +47,7 @@ struct ProvidersText: ControlText {
       return JSONText.object([
         "name": JSONText.string(report.name), "state": JSONText.string(report.state.word),
         "units_today": "\(report.unitsToday)", "units_per_day": "\(report.unitsPerDay)", "units": "\(report.units)",
-        "site_units_today": report.siteUnits.map { "\($0)" },
+        "fleet_units_today": report.fleetUnits.map { "\($0)" },
         "transfers": "\(report.transfers)", "failures": "\(report.failures)",
         "failures_by_reason": JSONText.object(reasons), "refusals": "\(report.refusals)",
         "round_trip_ms": JSONText.latency(report.roundTrips), "server": report.server.map(JSONText.string),

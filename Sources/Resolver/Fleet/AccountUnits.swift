@@ -1,4 +1,4 @@
-// AccountUnits.swift -- one provider's part in the units of a site.
+// AccountUnits.swift -- one provider's part in the units of a fleet.
 
 import Upstreams
 

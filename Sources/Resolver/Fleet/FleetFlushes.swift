@@ -1,4 +1,4 @@
-// FleetFlushes.swift -- flushes that all daemons of a site carry out, also those that were away when one was made.
+// FleetFlushes.swift -- flushes that all daemons of a fleet carry out, also those that were away when one was made.
 //
 // A flush is an entry of a stream in the store. Each daemon reads the stream over a connection of its own, from the last entry
 // that it knows.

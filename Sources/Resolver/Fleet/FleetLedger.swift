@@ -1,5 +1,5 @@
 // FleetLedger.swift -- stores what the store has counted of this daemon's units, so that neither a restart nor a reload adds
-// them to the site's again.
+// them to the fleet's again.
 //
 // Resolver's loop only. The file has lines of text: this daemon's name among the members, the epoch of the store, both in
 // hexadecimal, then one line per account: the account, the day in days since 1970, the units.
@@ -47,8 +47,8 @@ package final class FleetLedger {
   var epoch: [UInt8]? { shared.epoch.isEmpty ? nil : shared.epoch }
 
   /// What the store has counted of an account.
-  func units(of account: String) -> SiteUnits {
-    shared.counted[account].map { SiteUnits(counted: $0.units, day: $0.day) } ?? SiteUnits()
+  func units(of account: String) -> FleetUnits {
+    shared.counted[account].map { FleetUnits(counted: $0.units, day: $0.day) } ?? FleetUnits()
   }
 
   /// Notes what it has counted.

@@ -21,7 +21,7 @@ package final class FleetLevel {
     package var timeout = Duration.milliseconds(20)
     /// How long it waits for another daemon that asks already (`fleet.wait`).
     package var wait = Duration.milliseconds(150)
-    /// Whether `units_per_day` counts for the site (`fleet.units`).
+    /// Whether `units_per_day` counts for the fleet (`fleet.units`).
     package var sharesUnits = true
 
     /// Creates settings with the defaults of the configuration.
@@ -77,7 +77,7 @@ package final class FleetLevel {
   /// Called when the store has lost its data: its stream begins again.
   package var onLoss: (() -> Void)?
   /// The units of each account.
-  var units: [String: SiteUnits] = [:]
+  var units: [String: FleetUnits] = [:]
   /// What the store has counted of this daemon's units, across restarts.
   let ledger: FleetLedger
   /// The accounts whose units have a limit, and those of them whose counter is being read.

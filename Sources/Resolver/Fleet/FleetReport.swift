@@ -25,7 +25,7 @@ package struct FleetReport: Sendable {
   package var flushFailure: String?
   /// Whether values are sealed.
   package var hasSecret = false
-  /// Whether units are counted for the site.
+  /// Whether units are counted for the fleet.
   package var sharesUnits = true
   /// This daemon.
   package var own: FleetMember
@@ -57,4 +57,12 @@ extension FleetLevel {
     (report.hasSecret, report.sharesUnits) = (keys.hasSecret, settings.sharesUnits)
     return report
   }
+}
+
+/// A line for the log.
+package struct FleetNote: Hashable, Sendable {
+  /// Whether somebody has to do something.
+  package var isProblem: Bool
+  /// The line.
+  package var text: String
 }

@@ -12,7 +12,7 @@ import Telemetry
 import Upstreams
 
 extension Resolver {
-  /// Shares answers with the daemons of a site from now on; nil for not any more.
+  /// Shares answers with the daemons of a fleet from now on; nil for not any more.
   package func use(_ fleet: sending FleetLevel?) {
     self.fleet?.close()
     self.fleet = fleet
@@ -108,7 +108,7 @@ extension Resolver {
 
   // MARK: Flushes
 
-  /// Flushes names here and, unless that is not wanted, in the other daemons of the site.
+  /// Flushes names here and, unless that is not wanted, in the other daemons of the fleet.
   package func flush(_ names: FlushedNames, everywhere: Bool) async -> (counts: FlushCounts, reach: FlushReach?) {
     // Nothing flushed comes back from the store.
     fleet?.noteFlush(names)

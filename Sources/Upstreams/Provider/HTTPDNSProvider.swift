@@ -49,9 +49,9 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   var loggedState = LoggedProviderState()
   var limit: RequestLimit
   var budget: UnitBudget
-  /// Adds up the units of a site; nil if the limit is this daemon's own.
+  /// Adds up the units of a fleet; nil if the limit is this daemon's own.
   var sharing: (any UnitSharing)?
-  /// The last milestone of the site's units that was logged, and its day.
+  /// The last milestone of the fleet's units that was logged, and its day.
   var milestone: (day: Int64, percent: Int) = (0, 0)
   let ledger: UnitLedger?
   /// Whether a reload has removed it. `heir` has its name now and pays for its transfers in flight.

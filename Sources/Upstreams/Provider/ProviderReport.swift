@@ -55,8 +55,8 @@ package struct ProviderReport: Sendable, Equatable {
   package var server: String?
   /// Known billing units of the current day (UTC); with a ledger, including those spent before a restart.
   package var unitsToday = 0
-  /// The same of all daemons of the site; nil if units are not shared.
-  package var siteUnits: Int?
+  /// The same of all daemons of the fleet; nil if units are not shared.
+  package var fleetUnits: Int?
   /// `units_per_day`; 0 for no limit.
   package var unitsPerDay = 0
   /// Transfers since the start, including probes and checks.
@@ -105,7 +105,7 @@ extension HTTPDNSProvider {
     let isOpen = today.isOpen(unixTime: time, now: now)
     report.unitsToday = today.spent
     report.unitsPerDay = settings.unitsPerDay
-    report.siteUnits = sharing.map { today.spent + $0.othersUnits(own: today.spent, day: today.day) }
+    report.fleetUnits = sharing.map { today.spent + $0.othersUnits(own: today.spent, day: today.day) }
     report.take(counters)
     if let lastFailure {
       report.lastFailure = lastFailure.text

@@ -1,9 +1,9 @@
-// SharedUnits.swift -- a daily limit that counts for all daemons of a site.
+// SharedUnits.swift -- a daily limit that counts for all daemons of a fleet.
 
 import Configuration
 import EventLoop
 
-/// Adds up the units of an account over all daemons of a site. Resolver's loop only.
+/// Adds up the units of an account over all daemons of a fleet. Resolver's loop only.
 package protocol UnitSharing: AnyObject {
   /// Notes what this daemon has spent on a day, in days since 1970.
   func spent(own: Int, day: Int64)
@@ -19,7 +19,7 @@ extension HTTPDNSProvider {
     units.spent(own: budget.spent, day: budget.day)
   }
 
-  /// The units of the day that the other daemons of the site have spent; 0 without a limit.
+  /// The units of the day that the other daemons of the fleet have spent; 0 without a limit.
   var othersUnits: Int {
     guard settings.unitsPerDay > 0, let sharing else { return 0 }
     // The day may have turned.
@@ -34,9 +34,9 @@ extension HTTPDNSProvider {
   }
 
   /// Whose limit it is, for messages.
-  var limitOwner: String { sharing == nil ? "" : " for the site" }
+  var limitOwner: String { sharing == nil ? "" : " for the fleet" }
 
-  /// The highest milestone of the site's units that has not been logged on this day; nil if there is none.
+  /// The highest milestone of the fleet's units that has not been logged on this day; nil if there is none.
   func newMilestone() -> Int? {
     guard settings.unitsPerDay > 0, sharing != nil else { return nil }
     let total = budget.spent + othersUnits

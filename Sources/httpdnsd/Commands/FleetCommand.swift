@@ -9,7 +9,7 @@ struct FleetCommand: ParsableCommand {
     abstract: "Show the store that daemons share, and these daemons.",
     discussion: """
       The store of cache.redis: whether it is used, and why not; how many looks found another daemon's answer; \
-      how often this daemon asked the provider for all; refreshes that were adopted; billing units of the whole site; \
+      how often this daemon asked the provider for all; refreshes that were adopted; billing units of the whole fleet; \
       and the daemons that gave a sign of life within the last 21 minutes. A daemon with a different configuration shares no answers with \
       this one.
 

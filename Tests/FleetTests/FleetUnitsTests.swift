@@ -1,18 +1,18 @@
-// SiteUnitsTests.swift -- units of a site: added once, again after a loss, and never less than this daemon's own.
+// FleetUnitsTests.swift -- units of a fleet: added once, again after a loss, and never less than this daemon's own.
 
 import TestSupport
 import Testing
 
 @testable import Fleet
 
-@Suite struct `Units of a site` {
-  private func next(_ units: inout SiteUnits) throws -> SiteUnits.Increment {
+@Suite struct `Units of a fleet's account` {
+  private func next(_ units: inout FleetUnits) throws -> FleetUnits.Increment {
     let increment = units.next()
     return try #require(increment)
   }
 
   @Test func `what was spent since the last report is added, one report at a time`() throws {
-    var units = SiteUnits()
+    var units = FleetUnits()
     units.note(own: 5, day: 1)
     let first = try next(&units)
     #expect(first.units == 5 && first.day == 1)
@@ -29,7 +29,7 @@ import Testing
   }
 
   @Test func `what is on its way counts, and so does what was read meanwhile`() throws {
-    var units = SiteUnits()
+    var units = FleetUnits()
     units.saw(total: 40, day: 1)
     #expect(units.spent == 40)
     units.note(own: 5, day: 1)
@@ -45,7 +45,7 @@ import Testing
   }
 
   @Test func `a report without a reply is made again`() throws {
-    var units = SiteUnits()
+    var units = FleetUnits()
     units.note(own: 5, day: 1)
     units.failed(try next(&units))
     #expect(units.spent == 5)
@@ -54,7 +54,7 @@ import Testing
   }
 
   @Test func `another day begins at nothing, and late replies to the one before do not count`() throws {
-    var units = SiteUnits()
+    var units = FleetUnits()
     units.note(own: 5, day: 1)
     let late = try next(&units)
     units.note(own: 2, day: 2)
@@ -65,7 +65,7 @@ import Testing
   }
 
   @Test func `after a loss the whole count is added again, and a late reply is no total`() throws {
-    var units = SiteUnits()
+    var units = FleetUnits()
     units.note(own: 5, day: 1)
     units.counted(try next(&units), total: 50)
     units.note(own: 7, day: 1)
@@ -80,40 +80,40 @@ import Testing
   }
 
   @Test(arguments: [Int.max, Int.min]) func `a counter that no daemon has written is no danger`(total: Int) throws {
-    var units = SiteUnits()
+    var units = FleetUnits()
     units.saw(total: total, day: 1)
     units.note(own: 5, day: 1)
     let increment = try next(&units)
-    #expect((5...SiteUnits.mostUnits + 5).contains(units.spent))
+    #expect((5...FleetUnits.mostUnits + 5).contains(units.spent))
     units.counted(increment, total: total)
     units.note(own: 9, day: 1)
-    #expect((9...SiteUnits.mostUnits + 9).contains(units.spent))
+    #expect((9...FleetUnits.mostUnits + 9).contains(units.spent))
   }
 
   @Test func `what was counted before a restart is not added again`() throws {
-    var units = SiteUnits()
+    var units = FleetUnits()
     units.note(own: 5, day: 1)
     units.counted(try next(&units), total: 50)
     units.note(own: 7, day: 1)
     _ = try next(&units)
     // It was stored while two units were on their way.
     #expect(units.counted == 5)
-    var restarted = SiteUnits(counted: units.counted, day: 1)
+    var restarted = FleetUnits(counted: units.counted, day: 1)
     restarted.note(own: 7, day: 1)
     let rest = try next(&restarted)
     #expect(rest.units == 2)
     // What this daemon knows to have spent was stored earlier than what was counted.
-    var behind = SiteUnits(counted: 9, day: 1)
+    var behind = FleetUnits(counted: 9, day: 1)
     behind.note(own: 7, day: 1)
     behind.note(own: 8, day: 1)
     let one = try next(&behind)
     #expect(one.units == 1)
     // Another day, and another store.
-    var other = SiteUnits(counted: 9, day: 1)
+    var other = FleetUnits(counted: 9, day: 1)
     other.note(own: 3, day: 2)
     let more = try next(&other)
     #expect(more.units == 3 && other.counted == 0)
-    var lost = SiteUnits(counted: 9, day: 1)
+    var lost = FleetUnits(counted: 9, day: 1)
     lost.wasLost()
     lost.note(own: 9, day: 1)
     let whole = try next(&lost)
@@ -126,7 +126,7 @@ import Testing
     var random = SeededGenerator(seed: testSeed)
     for _ in 0..<50 {
       var store = 0
-      var daemons = Array(repeating: SiteUnits(), count: 10)
+      var daemons = Array(repeating: FleetUnits(), count: 10)
       var own = Array(repeating: 0, count: 10)
       for _ in 0..<400 {
         let index = Int.random(in: 0..<10, using: &random)

@@ -1,4 +1,4 @@
-// FleetSiteTests.swift -- what daemons know of each other: units of the site, who is there, and steps of the store's clock.
+// FleetCommonTests.swift -- what daemons know of each other: units of the fleet, who is there, and steps of the store's clock.
 
 import DNSWire
 import EventLoop

@@ -1,90 +1,12 @@
-// FleetSite.swift -- what the daemons of a site have in common besides answers: the store's clock, and units.
+// FleetUnitCounts.swift -- billing units, which all daemons of a fleet add up in the store.
 
-import DNSWire
 import EventLoop
 import Fleet
 import Store
 
-/// A line for the log.
-package struct FleetNote: Hashable, Sendable {
-  /// Whether somebody has to do something.
-  package var isProblem: Bool
-  /// The line.
-  package var text: String
-}
-
 extension FleetLevel {
   /// The days before a new one whose counters are deleted; machines may differ in what day it is.
   private static let oldDays = 2...8 as ClosedRange<Int64>
-
-  // MARK: The connection
-
-  /// The store can be used from now on: it may be another one than before, or have lost its data.
-  package func connected() {
-    loop.assertCurrent()
-    clock.forget()
-    (timeAskedAt, signedAt, isEpochKnown) = (nil, nil, false)
-    askTime()
-    // What was spent meanwhile is reported then, also if nothing more is.
-    askEpoch()
-  }
-
-  /// This machine has slept: its clock does not tell how long.
-  package func hasSlept() {
-    loop.assertCurrent()
-    clock.forget()
-    timeAskedAt = nil
-    askTime()
-  }
-
-  /// Ends all timers.
-  package func close() {
-    loop.assertCurrent()
-    for timer in [presence, flushTimer] { timer?.cancel() }
-    (presence, flushTimer, flushHere, onLoss) = (nil, nil, nil, nil)
-  }
-
-  /// Asks the store for its time, once at a time.
-  func askTime() {
-    guard link.isUp, timeAskedAt == nil else { return }
-    let sentAt = loop.preciseNow
-    timeAskedAt = sentAt
-    link.post([Array("TIME".utf8)]) { [weak self] in self?.tookTime($0, sentAt) }
-  }
-
-  private func tookTime(_ result: Result<RESPValue, StoreFailure>, _ sentAt: BootInstant) {
-    guard timeAskedAt == sentAt else { return }
-    timeAskedAt = nil
-    let now = loop.preciseNow
-    // A late answer says little about when the store wrote it.
-    guard now - sentAt < .seconds(1), case .success(.array(let parts)) = result, parts.count == 2,
-      let seconds = FleetLevel.number(parts[0]), let microseconds = FleetLevel.number(parts[1]),
-      (0...253_402_300_799).contains(seconds), (0..<1_000_000).contains(microseconds)
-    else { return }
-    let wasOff = clock.isOff
-    let wentBackFrom = clock.note(
-      milliseconds: seconds * 1_000 + microseconds / 1_000, sentAt: sentAt.nanoseconds, now: now.nanoseconds,
-      wallTime: loop.wallTime)
-    if let wentBackFrom {
-      flushes.note(.everything, at: wentBackFrom)
-      leaveMark(of: wentBackFrom)
-    }
-    // Before any value is used, since replies come in the order of their commands.
-    if signedAt == nil { sign() }
-    guard clock.isOff, !wasOff, let difference = clock.difference else { return }
-    let direction = difference > 0 ? "ahead of" : "behind"
-    let text = "the store's clock is \(abs(difference)) s \(direction) this machine's"
-    note(
-      FleetNote(
-        isProblem: true, text: keys.hasSecret ? "\(text): it is not used; set the clocks" : "\(text); set the clocks"))
-  }
-
-  private static func number(_ value: RESPValue) -> Int64? {
-    guard case .bulk(let octets) = value else { return nil }
-    return Int64(String(decoding: octets, as: UTF8.self))
-  }
-
-  // MARK: Units
 
   /// Notes what this daemon has spent on a day, and tells the others.
   ///
@@ -105,7 +27,7 @@ extension FleetLevel {
     return max(0, units.spent - own)
   }
 
-  /// Reads what the site has spent, in front of a look: its reply comes first, so that what others have reported until then
+  /// Reads what the fleet has spent, in front of a look: its reply comes first, so that what others have reported until then
   /// counts before this daemon spends more. Nobody waits for it.
   func readUnits() {
     for account in limitedAccounts where accountsBeingRead.insert(account).inserted {
@@ -120,7 +42,7 @@ extension FleetLevel {
     }
   }
 
-  private func change(_ account: String, _ change: (inout SiteUnits) -> Void) {
+  private func change(_ account: String, _ change: (inout FleetUnits) -> Void) {
     change(&units[account, default: ledger.units(of: account)])
   }
 
@@ -157,7 +79,7 @@ extension FleetLevel {
   }
 
   /// Finds out whether the store has lost its data, and marks it otherwise.
-  private func askEpoch() {
+  func askEpoch() {
     guard link.isUp else { return }
     link.post([FleetLevel.set, keys.epoch, identity + Array("\(loop.now.nanoseconds)".utf8), FleetLevel.ifAbsent], nil)
     link.post([FleetLevel.get, keys.epoch]) { [weak self] result in

@@ -1,10 +1,10 @@
-// SiteUnits.swift -- a provider's billing units of one day, summed over all daemons of a site.
+// FleetUnits.swift -- a provider's billing units of one day, summed over all daemons of a fleet.
 //
 // The store has one counter for each account and day. Every daemon adds what it has spent since it last did, and the reply is
-// the site's total. If the store has lost its data, every daemon adds its whole count again.
+// the fleet's total. If the store has lost its data, every daemon adds its whole count again.
 
-/// What one daemon has to report of one provider, and what it knows of the site.
-public struct SiteUnits: Sendable {
+/// What one daemon has to report of one provider, and what it knows of the fleet.
+public struct FleetUnits: Sendable {
   /// What is added to the counter of a day.
   public struct Increment: Hashable, Sendable {
     /// Days since 1970.
@@ -43,7 +43,7 @@ public struct SiteUnits: Sendable {
   /// This daemon's units on that day that the store has counted for certain.
   public var counted: Int { reported - (pending.map { $0.day == day && $0.losses == losses ? $0.units : 0 } ?? 0) }
 
-  /// The day's units that count against the limit: the site's, or this daemon's own while it knows no better. What this
+  /// The day's units that count against the limit: the fleet's, or this daemon's own while it knows no better. What this
   /// daemon has spent since the last reply is added.
   public var spent: Int { max(own, total + max(0, own - reported) + (pending?.units ?? 0)) }
 
@@ -77,7 +77,7 @@ public struct SiteUnits: Sendable {
   public mutating func counted(_ increment: Increment, total: Int) {
     pending = nil
     guard increment.day == day, increment.losses == losses else { return }
-    self.total = SiteUnits.believed(total)
+    self.total = FleetUnits.believed(total)
   }
 
   /// The counter was read.
@@ -87,7 +87,7 @@ public struct SiteUnits: Sendable {
   ///   - day: the day that it is of.
   public mutating func saw(total: Int, day: Int64) {
     if day > self.day { note(own: 0, day: day) }
-    if day == self.day { self.total = SiteUnits.believed(total) }
+    if day == self.day { self.total = FleetUnits.believed(total) }
   }
 
   private static func believed(_ total: Int) -> Int { min(max(0, total), mostUnits) }

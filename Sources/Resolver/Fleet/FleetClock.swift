@@ -1,0 +1,72 @@
+// FleetClock.swift -- the beginning of a connection to the store, and the store's time.
+
+import EventLoop
+import Fleet
+import Store
+
+extension FleetLevel {
+  /// The store can be used from now on: it may be another one than before, or have lost its data.
+  package func connected() {
+    loop.assertCurrent()
+    clock.forget()
+    (timeAskedAt, signedAt, isEpochKnown) = (nil, nil, false)
+    askTime()
+    // What was spent meanwhile is reported then, also if nothing more is.
+    askEpoch()
+  }
+
+  /// This machine has slept: its clock does not tell how long.
+  package func hasSlept() {
+    loop.assertCurrent()
+    clock.forget()
+    timeAskedAt = nil
+    askTime()
+  }
+
+  /// Ends all timers.
+  package func close() {
+    loop.assertCurrent()
+    for timer in [presence, flushTimer] { timer?.cancel() }
+    (presence, flushTimer, flushHere, onLoss) = (nil, nil, nil, nil)
+  }
+
+  /// Asks the store for its time, once at a time.
+  func askTime() {
+    guard link.isUp, timeAskedAt == nil else { return }
+    let sentAt = loop.preciseNow
+    timeAskedAt = sentAt
+    link.post([Array("TIME".utf8)]) { [weak self] in self?.tookTime($0, sentAt) }
+  }
+
+  private func tookTime(_ result: Result<RESPValue, StoreFailure>, _ sentAt: BootInstant) {
+    guard timeAskedAt == sentAt else { return }
+    timeAskedAt = nil
+    let now = loop.preciseNow
+    // A late answer says little about when the store wrote it.
+    guard now - sentAt < .seconds(1), case .success(.array(let parts)) = result, parts.count == 2,
+      let seconds = FleetLevel.number(parts[0]), let microseconds = FleetLevel.number(parts[1]),
+      (0...253_402_300_799).contains(seconds), (0..<1_000_000).contains(microseconds)
+    else { return }
+    let wasOff = clock.isOff
+    let wentBackFrom = clock.note(
+      milliseconds: seconds * 1_000 + microseconds / 1_000, sentAt: sentAt.nanoseconds, now: now.nanoseconds,
+      wallTime: loop.wallTime)
+    if let wentBackFrom {
+      flushes.note(.everything, at: wentBackFrom)
+      leaveMark(of: wentBackFrom)
+    }
+    // Before any value is used, since replies come in the order of their commands.
+    if signedAt == nil { sign() }
+    guard clock.isOff, !wasOff, let difference = clock.difference else { return }
+    let direction = difference > 0 ? "ahead of" : "behind"
+    let text = "the store's clock is \(abs(difference)) s \(direction) this machine's"
+    note(
+      FleetNote(
+        isProblem: true, text: keys.hasSecret ? "\(text): it is not used; set the clocks" : "\(text); set the clocks"))
+  }
+
+  private static func number(_ value: RESPValue) -> Int64? {
+    guard case .bulk(let octets) = value else { return nil }
+    return Int64(String(decoding: octets, as: UTF8.self))
+  }
+}
