@@ -47,7 +47,9 @@ public final class StoreClient: StoreLink {
   private var failedChecks = 0
   private var random = SystemRandomNumberGenerator()
   private var writesRestUntil: BootInstant?
-  /// Commands that the user lacks the permission for, each with the error and the end of its rest.
+  /// Why writes failed; nil once one has succeeded again.
+  private var writeFailure: String?
+  /// Commands that the user lacks the permission for, each with the error and the end of its rest, until one succeeds.
   private var refusedCommands: [String: (error: String, until: BootInstant)] = [:]
   /// Commands that were not sent, whose callers are notified in the next turn.
   private var unsent: [(failure: StoreFailure, done: Completion?)] = []
@@ -86,14 +88,21 @@ public final class StoreClient: StoreLink {
       switch state {
       case .idle: "not connected yet"
       case .connecting: "connecting"
-      case .checking: "checking"
-      case .up: mayWrite ? "up" : "up, without writes"
+      case .checking: "being checked"
+      case .up: complaint.map { "up, without \($0.missing)" } ?? "up"
       case .resting, .dormant: "not used"
       case .closed: "closed"
       }
     return StoreReport(
-      state: text, isUp: isUp, mayWrite: mayWrite, since: since, lastFailure: lastFailure, latency: latency.value,
-      calls: calls, timeouts: timeouts, errors: errors)
+      state: text, isUp: isUp, since: since, lastFailure: lastFailure, complaint: isUp ? complaint?.text : nil,
+      latency: latency.value, calls: calls, timeouts: timeouts, errors: errors)
+  }
+
+  /// What the store does not do although it is up, and its words for that.
+  private var complaint: (missing: String, text: String)? {
+    if let writeFailure { return ("writes", writeFailure) }
+    guard let first = refusedCommands.min(by: { $0.key < $1.key }) else { return nil }
+    return (refusedCommands.keys.sorted().joined(separator: ", "), first.value.error)
   }
 
   /// Connects now and not with the first call.
@@ -158,10 +167,8 @@ public final class StoreClient: StoreLink {
   private func refusal(of name: [UInt8]) -> String? {
     guard !refusedCommands.isEmpty else { return nil }
     let name = RESPCommand.name(name)
-    guard let refusal = refusedCommands[name] else { return nil }
-    if refusal.until > loop.now { return refusal.error }
-    refusedCommands[name] = nil
-    return nil
+    guard let refusal = refusedCommands[name], refusal.until > loop.now else { return nil }
+    return refusal.error
   }
 
   /// Notifies a caller in the next turn that nothing was sent.
@@ -194,12 +201,24 @@ public final class StoreClient: StoreLink {
     case .success:
       latency.add(loop.now - begin)
       backoff.reset()
+      if complaint != nil { succeeded(name) }
     case .failure(.timeout): timedOut()
     case .failure(.error(let text)):
       errors += 1
       failed(StoreError(text), of: RESPCommand.name(name))
     case .failure: break
     }
+  }
+
+  /// A command succeeded while something is known to fail.
+  private func succeeded(_ name: [UInt8]) {
+    let command = RESPCommand.name(name)
+    if refusedCommands.removeValue(forKey: command) != nil {
+      notes.line(.accepted(command), .info, "\(command) is accepted again")
+    }
+    guard writeFailure != nil, RESPCommand.isWrite(name) else { return }
+    (writeFailure, writesRestUntil) = (nil, nil)
+    notes.line(.accepted("writes"), .info, "writes are accepted again")
   }
 
   private func timedOut() {
@@ -226,7 +245,7 @@ public final class StoreClient: StoreLink {
   }
 
   private func restWrites(_ error: StoreError) {
-    writesRestUntil = loop.now + StoreClient.refusalTime
+    (writeFailure, writesRestUntil) = (error.text, loop.now + StoreClient.refusalTime)
     notes.line(.writes(error.code), .warning, "no writes for 60 s: \(error.text)")
   }
 
@@ -251,6 +270,8 @@ public final class StoreClient: StoreLink {
   }
 
   private func connected(_ time: Duration, _ complaint: StoreError?) {
+    // Another store may take what the one before refused.
+    writeFailure = nil
     if let complaint { restWrites(complaint) }
     if time <= dialer.settings.timeout { comeUp(time) } else { check() }
   }

@@ -26,12 +26,12 @@ public struct StoreReport: Hashable, Sendable {
   public var state: String
   /// Whether commands may be sent.
   public var isUp: Bool
-  /// Whether the store takes writes, as far as is known.
-  public var mayWrite: Bool
   /// Since when the store is, or is not, used.
   public var since: BootInstant
   /// Why it was not used the last time; nil if it always was.
   public var lastFailure: String?
+  /// The store's words for why it takes no writes, or not each command, although it is up; nil if it does.
+  public var complaint: String?
   /// The median of the last 31 replies; nil before the first one.
   public var latency: Duration?
   /// Commands that were sent.
@@ -44,15 +44,15 @@ public struct StoreReport: Hashable, Sendable {
   /// Creates a report with counters of 0.
   public init(state: String, isUp: Bool, since: BootInstant, latency: Duration? = nil) {
     self.init(
-      state: state, isUp: isUp, mayWrite: isUp, since: since, latency: latency, calls: 0, timeouts: 0, errors: 0)
+      state: state, isUp: isUp, since: since, latency: latency, calls: 0, timeouts: 0, errors: 0)
   }
 
   init(
-    state: String, isUp: Bool, mayWrite: Bool, since: BootInstant, lastFailure: String? = nil, latency: Duration? = nil,
-    calls: UInt64, timeouts: UInt64, errors: UInt64
+    state: String, isUp: Bool, since: BootInstant, lastFailure: String? = nil, complaint: String? = nil,
+    latency: Duration? = nil, calls: UInt64, timeouts: UInt64, errors: UInt64
   ) {
-    (self.state, self.isUp, self.mayWrite, self.since) = (state, isUp, mayWrite, since)
-    (self.lastFailure, self.latency) = (lastFailure, latency)
+    (self.state, self.isUp, self.since) = (state, isUp, since)
+    (self.lastFailure, self.complaint, self.latency) = (lastFailure, complaint, latency)
     (self.calls, self.timeouts, self.errors) = (calls, timeouts, errors)
   }
 }

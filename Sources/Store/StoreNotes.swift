@@ -14,6 +14,7 @@ final class StoreNotes {
     case identity
     case refused(String)
     case writes(String)
+    case accepted(String)
   }
 
   private static let interval = Duration.seconds(60)

@@ -104,6 +104,24 @@ import Testing
     #expect(said.content.contains("not used: flushes are not read: XREAD failed: NOPERM\n") && said.isIncomplete)
   }
 
+  @Test func `daemons with one host name, and a store that takes no writes, can be told`() throws {
+    let own = FleetMember(id: "0123456789abcdef", version: "0.2.0", fingerprint: "f1", host: "copy")
+    var store = StoreReport(state: "up, without writes", isUp: true, since: BootInstant(nanoseconds: 0))
+    store.complaint = "OOM command not allowed"
+    var report = FleetReport(store: store, own: own)
+    (report.clockDifference, report.knowsFlushes) = (0, true)
+    let other = FleetMember(id: "fedcba9876543210", version: "0.2.0", fingerprint: "f1", host: "copy")
+    report.members = [(own, 1), (other, 2)]
+    var answers = Answers()
+    answers.fleet = report
+    let scene = try ControlScene(answers)
+    let shown = try scene.client.fleet(.text)
+    for part in ["up, without writes: OOM command not allowed\n", "copy 01234567 (this one)", "copy fedcba98 "] {
+      #expect(shown.content.contains(part), "\(shown.content)")
+    }
+    #expect(shown.isIncomplete)
+  }
+
   @Test func `providers are shown as a table and as JSON`() throws {
     var first = ProviderReport(name: "alidns")
     (first.server, first.unitsToday, first.unitsPerDay, first.transfers) = ("223.5.5.5", 7, 100, 9)

@@ -162,7 +162,7 @@ import Testing
     numbers.statistics.fleet?.store = StoreReport(state: "refused", isUp: false, since: BootInstant(nanoseconds: 0))
     let down = try #require(TopSample(json: StatsText(numbers: numbers, busiest: []).json))
     let shown = TopFrame(down, after: nil).lines(rows: 40).map(\.text)
-    #expect(shown.contains("fleet      the store is not used: refused"))
+    #expect(shown.contains("fleet      store refused"))
   }
 
   @Test func `a single sample of top shows the rates since the start`() {

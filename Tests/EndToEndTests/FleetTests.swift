@@ -7,9 +7,13 @@ import Testing
 @Suite(.blocking) struct FleetTests {
   private static let secret = "0123456789abcdef0123456789abcdef"
 
+  private static let sealed = "secret = \"\(secret)\""
+  /// Where answers are to come from the store, also on a machine that is busy.
+  private static let patient = "\(sealed)\ntimeout = \"500ms\""
+
   /// A configuration with a control socket of its own.
   private func settings(
-    _ lab: Lab, _ number: Int, _ provider: String, redis: String, _ fleet: String = "secret = \"\(FleetTests.secret)\""
+    _ lab: Lab, _ number: Int, _ provider: String, redis: String, _ fleet: String = FleetTests.patient
   ) -> String {
     var settings = Settings(provider)
     settings.control = "socket = \"\(lab.folder.path)/control-\(number)\""
@@ -42,18 +46,23 @@ import Testing
         try lab.daemon(settings(lab, number, Settings.json(simulator.http), redis: "unix://\(store.socket)", ""))
       }
       for number in 0..<2 { try join(lab, number) }
-      let first = try ask(daemons[0].address, "n1.bench.example")
-      try eventually("the value is in the store") { try store.command("DBSIZE") != "0" ? true : nil }
-      try eventually("the value") {
-        try store.command("KEYS", "httpdnsd:1:c:*").isEmpty ? nil : true
+      // On a busy machine a look may be late, as the store may.
+      var number = 0
+      try eventually("an answer of the first daemon") {
+        number += 1
+        let name = "n\(number).bench.example"
+        let values = try store.command("KEYS", "httpdnsd:1:c:*")
+        let first = try ask(daemons[0].address, name)
+        try eventually("the value") { try store.command("KEYS", "httpdnsd:1:c:*") != values ? true : nil }
+        let transfers = try simulator.count.transfers
+        #expect(try ask(daemons[1].address, name).data == first.data)
+        return try simulator.count.transfers == transfers ? true : nil
       }
-      #expect(try ask(daemons[1].address, "n1.bench.example").data == first.data)
-      #expect(try simulator.count.transfers == 1)
       try eventually("both are members") {
         try control(lab, 1, "fleet").components(separatedBy: "the same").count == 3 ? true : nil
       }
       let fleet = try control(lab, 1, "fleet")
-      #expect(fleet.contains("unix://") && fleet.contains("100 % with an answer"), "\(fleet)")
+      #expect(fleet.contains("unix://") && fleet.contains(/[1-9]\d* % with an answer/), "\(fleet)")
       #expect(fleet.contains("not sealed: fleet.secret_file is not set"))
       #expect(try control(lab, 1, "stats").contains("1 answer of other daemons"))
       let doctor = try lab.run(["doctor", "--config", daemons[1].configuration]).output
@@ -64,6 +73,10 @@ import Testing
         let doctor = try lab.run(["doctor", "--config", daemons[1].configuration]).output
         return doctor.contains("not used") || doctor.contains("refused") ? true : nil
       }
+      // Whoever flushes is told why the others do not.
+      let flush = try lab.run(["flush", "--socket", "\(lab.folder.path)/control-1"])
+      #expect(flush.ending == .exited(2) && flush.output.contains("were not notified: the store is "), "\(flush)")
+      #expect(flush.output.contains("cannot connect") || flush.output.contains("connection lost"), "\(flush)")
     }
   }
 
@@ -130,7 +143,7 @@ import Testing
     try withLab { lab in
       let simulator = try lab.simulator()
       let store = try RedisServer(server, in: lab)
-      let daemon = try lab.daemon(settings(lab, 0, Settings.json(simulator.http), redis: store.url))
+      let daemon = try lab.daemon(settings(lab, 0, Settings.json(simulator.http), redis: store.url, FleetTests.sealed))
       try join(lab, 0)
       try ask(daemon.address, "n0.bench.example")
       store.process.signal(SIGSTOP)

@@ -21,6 +21,12 @@ import Testing
       #expect(await scene.client.ask("GET", "k") == .success(bulk("k")))
       #expect(scene.events.count == 2, "\(scene.events)")
       #expect(scene.client.report.errors == 2)
+      // Until a write succeeds everybody sees what is wrong.
+      #expect(scene.client.report.complaint == error)
+      store.script = ScriptedStore.usual
+      #expect(await scene.client.tell("SET", "k", "v") == .success(.status("OK")))
+      #expect(scene.client.report.state == "up" && scene.client.report.complaint == nil)
+      #expect(scene.events.last?.text.hasSuffix("writes are accepted again") == true)
     }
   }
 
@@ -96,6 +102,26 @@ import Testing
       #expect(store.commands.filter { $0[0] == "INCRBY" }.count == 1)
       #expect(await scene.client.ask("GET", "k") == .success(bulk("k")))
       #expect(scene.events.filter { $0.level == .error }.count == 1)
+      #expect(scene.client.report.state == "up, without INCRBY" && scene.client.report.complaint == error)
+    }
+  }
+
+  @Test func `a command that was refused and then succeeds is no longer complained about`() throws {
+    try onLoop { loop in
+      let store = ScriptedStore(on: loop)
+      let scene = ClientScene(store.settings, on: loop)
+      try await scene.up(loop)
+      var answers = ["NOPERM no", nil].makeIterator()
+      store.script = { words in
+        guard words[0] == "INCRBY", let answer = answers.next() else { return ScriptedStore.usual(words) }
+        return answer.map { .error($0) } ?? .octets(":1\r\n")
+      }
+      // Both are on their way before the first one is refused.
+      scene.client.post(words("INCRBY", "n", "1"), nil)
+      #expect(await scene.client.tell("INCRBY", "n", "1") == .success(.integer(1)))
+      #expect(scene.events.map(\.level) == [.info, .error, .info])
+      #expect(scene.events.last?.text.hasSuffix("INCRBY is accepted again") == true)
+      #expect(scene.client.report.state == "up" && scene.client.report.complaint == nil)
     }
   }
 

@@ -38,15 +38,16 @@ struct FleetText: ControlText {
   let report: FleetReport?
   let providers: [FleetUnitsLine]
 
-  /// Whether the store is not used.
-  var isIncomplete: Bool { report.map { !$0.isUsed } ?? true }
+  /// Whether the store is not used, or does not take everything.
+  var isIncomplete: Bool { report.map { !$0.isUsed || $0.store.complaint != nil } ?? true }
 
   var text: String {
     guard let report else { return "no store: cache.redis is empty, or the cache is off\n" }
     let counters = report.counters
     let hits = counters.count(of: .hit)
     let asked = hits + counters.count(of: .miss) + counters.count(of: .rejected)
-    var rows = [["store", "\(report.place): \(state(report))"]]
+    let latency = report.isUsed ? report.store.latency.map { ", answers in \(TimeText.milliseconds($0))" } ?? "" : ""
+    var rows = [["store", "\(report.place): \(report.state)\(latency)"]]
     rows.append([
       "answers",
       "\(counted(asked, "look")), \(asked == 0 ? "none" : "\(hits * 100 / asked) %") with an answer; "
@@ -74,9 +75,12 @@ struct FleetText: ControlText {
     if !refused.isEmpty { rows.append(["refused", refused.joined(separator: ", ")]) }
     var lines = TextTable.lines(rows)
     if !report.members.isEmpty {
+      let hosts = Dictionary(report.members.map { ($0.member.host, 1) }, uniquingKeysWith: +)
       let members = report.members.map { member, age in
         [
-          member.host + (member.id == report.own.id ? " (this one)" : ""), member.version,
+          // Containers and copies of a machine may have one name.
+          member.host + (hosts[member.host, default: 1] > 1 ? " \(member.id.prefix(8))" : "")
+            + (member.id == report.own.id ? " (this one)" : ""), member.version,
           TimeText.rough(.seconds(age)) + " ago",
           member.fingerprint == report.own.fingerprint ? "the same" : "different: no answers are shared with it",
         ]
@@ -84,18 +88,6 @@ struct FleetText: ControlText {
       lines += [""] + TextTable.lines([["daemon", "version", "last seen", "configuration"]] + members)
     }
     return lines.map { "\($0)\n" }.joined()
-  }
-
-  private func state(_ report: FleetReport) -> String {
-    if report.isClockRefused, let difference = report.clockDifference {
-      return "not used: its clock differs from this machine's by \(abs(difference)) s"
-    }
-    if report.store.isUp, !report.knowsFlushes {
-      return "not used: flushes are not read" + (report.flushFailure.map { ": \($0)" } ?? " yet")
-    }
-    let latency = report.store.latency.map { ", answers in \(TimeText.milliseconds($0))" } ?? ""
-    let failure = report.store.isUp ? "" : report.store.lastFailure.map { "; \($0)" } ?? ""
-    return report.store.state + (report.store.isUp ? latency : failure)
   }
 
   var json: String {
@@ -111,10 +103,11 @@ struct FleetText: ControlText {
       ])
     }
     return JSONText.object([
-      "store": JSONText.string(report.place), "state": JSONText.string(report.store.state),
+      "store": JSONText.string(report.place), "state": JSONText.string(report.state),
       "is_up": report.store.isUp ? "true" : "false", "is_used": report.isUsed ? "true" : "false",
       "latency_ms": report.store.latency.map { TimeText.thousandths($0) },
       "last_failure": report.store.lastFailure.map(JSONText.string),
+      "complaint": report.store.complaint.map(JSONText.string),
       "clock_difference_seconds": report.clockDifference.map { "\($0)" },
       "is_sealed": report.hasSecret ? "true" : "false", "looks": JSONText.object(looks),
       "rejected": JSONText.object(rejected),

@@ -80,7 +80,7 @@ struct StatsText: ControlText {
       let counters = fleet.counters
       rows.append([
         "fleet",
-        "\(fleet.store.state), \(counted(counters.count(of: .hit), "answer")) of other daemons, "
+        "\(fleet.state), \(counted(counters.count(of: .hit), "answer")) of other daemons, "
           + "\(counted(counters.count(of: .miss), "miss", "misses")), \(counted(counters.adopted, "refresh", "refreshes")) adopted",
       ])
     }
@@ -133,7 +133,7 @@ struct StatsText: ControlText {
     JSONText.object([
       "is_up": fleet.isUsed ? "1" : "0", "hits": "\(fleet.counters.count(of: .hit))",
       "misses": "\(fleet.counters.count(of: .miss))", "adopted": "\(fleet.counters.adopted)",
-      "state": JSONText.string(fleet.store.state),
+      "state": JSONText.string(fleet.state),
     ])
   }
 

@@ -160,7 +160,7 @@ extension TopFrame {
   private var fleetLine: String? {
     guard let fleet = sample.fleet else { return nil }
     let last = earlier.fleet ?? TopSample.Fleet()
-    guard fleet.isUp else { return "fleet      the store is not used: \(fleet.state)" }
+    guard fleet.isUp else { return "fleet      store \(fleet.state)" }
     return "fleet      \(decimal(rate(fleet.hits, last.hits))) answers of other daemons/s, "
       + "\(decimal(rate(fleet.misses, last.misses))) misses/s, "
       + "\(decimal(rate(fleet.adopted, last.adopted))) refreshes adopted/s"

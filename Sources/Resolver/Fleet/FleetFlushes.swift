@@ -154,7 +154,8 @@ extension FleetLevel {
   /// Notifies the other daemons of a flush.
   func announce(_ names: FlushedNames) async -> FlushReach {
     loop.assertCurrent()
-    guard let now = clock.time(at: loop.now.nanoseconds) else { return .failed("the store is not reached") }
+    link.want()
+    guard let now = clock.time(at: loop.now.nanoseconds) else { return .failed(absence) }
     let note = FlushNote(names: names, sender: identity, sentAt: now).octets(keys)
     let words = [
       Array("XADD".utf8), keys.flushes, Array("MAXLEN".utf8), Array("~".utf8), Array("\(FleetLevel.most)".utf8),
@@ -163,9 +164,16 @@ extension FleetLevel {
     switch await call(words) {
     case .success: break
     case .failure(.error(let text)): return .failed("the store refused it: \(text)")
-    case .failure: return .failed("the store is not reached")
+    case .failure(.timeout): return .failed("the store has not answered within a second; it may have taken it")
+    case .failure: return .failed(absence)
     }
     return .notified(await members().count { $0.member.id != member.id })
+  }
+
+  /// Why the store cannot be told anything.
+  private var absence: String {
+    guard let store = describe?().store, !store.isUp else { return "the store is not reached" }
+    return "the store is \(store.state)" + (store.lastFailure.map { "; \($0)" } ?? "")
   }
 
   /// Sends a command of a person, who waits for up to a second.

@@ -39,6 +39,16 @@ package struct FleetReport: Sendable {
   /// Whether the store is used.
   package var isUsed: Bool { store.isUp && knowsFlushes && !isClockRefused && clockDifference != nil }
 
+  /// The state in a few words, and why the store is not used or does not take everything.
+  package var state: String {
+    if isClockRefused, let clockDifference {
+      return "not used: its clock differs from this machine's by \(abs(clockDifference)) s"
+    }
+    guard store.isUp else { return store.state + (store.lastFailure.map { "; \($0)" } ?? "") }
+    guard knowsFlushes else { return "not used: flushes are not read" + (flushFailure.map { ": \($0)" } ?? " yet") }
+    return store.state + (store.complaint.map { ": \($0)" } ?? "")
+  }
+
   /// Creates the report of a daemon that has done nothing yet.
   package init(store: StoreReport, own: FleetMember) {
     (self.store, self.own) = (store, own)

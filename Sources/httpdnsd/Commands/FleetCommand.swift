@@ -10,15 +10,15 @@ struct FleetCommand: ParsableCommand {
     discussion: """
       The store of cache.redis: whether it is used, and why not; how many looks found another daemon's answer; \
       how often this daemon asked the provider for all; refreshes that were adopted; billing units of the whole fleet; \
-      and the daemons that gave a sign of life within the last 21 minutes. A daemon with a different configuration shares no answers with \
-      this one.
+      and the daemons that gave a sign of life within the last 21 minutes. A daemon with a different configuration \
+      shares no answers with this one.
 
       Example: httpdnsd fleet
 
       Example: httpdnsd fleet --json
 
-      Exit code 0: the store is used; 1: the daemon cannot be reached or refuses; 2: the store is not used, or there \
-      is none; 64: a mistake on the command line.
+      Exit code 0: the store is used; 1: the daemon cannot be reached or refuses; 2: the store is not used, takes no \
+      writes, or there is none; 64: a mistake on the command line.
       """)
 
   @OptionGroup var control: ControlOptions
