@@ -71,9 +71,9 @@ public enum RESPCommand {
   /// A command's name for log lines.
   static func name(_ word: [UInt8]) -> String { RESPText.line(word[...]) }
 
-  /// Whether a command changes what the store has.
-  static func isWrite(_ word: [UInt8]) -> Bool {
-    ["SET", "DEL", "INCRBY", "XADD", "ZADD", "ZREMRANGEBYSCORE"].contains(String(decoding: word, as: UTF8.self))
+  /// Whether a command adds to what the store has: one that is full takes all others.
+  static func adds(_ word: [UInt8]) -> Bool {
+    ["SET", "INCRBY", "XADD", "ZADD"].contains(String(decoding: word, as: UTF8.self))
   }
 
   /// Whether a reply can be that to a command; one of another type shows that replies are out of step.

@@ -28,8 +28,8 @@ public final class StoreClient: StoreLink {
 
   /// The time between attempts that nobody wants.
   private static let dormantTime = Duration.seconds(600)
-  /// The time that what was refused rests: the user, a command, or all writes.
-  private static let refusalTime = Duration.seconds(60)
+  /// The time that what was refused rests: the user, a command, or all writes. Only tests change it.
+  var refusalTime = Duration.seconds(60)
   /// PINGs without an answer after which a connection is replaced.
   private static let checkLimit = 3
 
@@ -58,7 +58,7 @@ public final class StoreClient: StoreLink {
   private var latency = MovingMedian()
   private var (calls, timeouts, errors) = (0 as UInt64, 0 as UInt64, 0 as UInt64)
 
-  /// Creates a link that is not connected; the first call or `start` begins that.
+  /// Creates a link that is not connected; `start` begins that.
   ///
   /// - Parameters:
   ///   - resolve: finds the addresses of the store's host; not called for an address.
@@ -105,7 +105,7 @@ public final class StoreClient: StoreLink {
     return (refusedCommands.keys.sorted().joined(separator: ", "), first.value.error)
   }
 
-  /// Connects now and not with the first call.
+  /// Connects now, and from now on as often as needed.
   public func start() {
     loop.assertCurrent()
     if state == .idle { attempt() }
@@ -135,7 +135,7 @@ public final class StoreClient: StoreLink {
   public func want() {
     loop.assertCurrent()
     wasWanted = true
-    if state == .idle || state == .dormant { rest(.zero) }
+    if state == .dormant { rest(.zero) }
   }
 
   /// Sends a command; fails at once, though not during this call, while the store is not up.
@@ -178,7 +178,7 @@ public final class StoreClient: StoreLink {
       if let done { loop.schedule(after: .zero) { done(.failure(failure)) } }
       return
     }
-    if wasWanted, state == .idle || state == .dormant { rest(.zero) }
+    if wasWanted, state == .dormant { rest(.zero) }
     guard done != nil || failure == .tooManyWaiting else { return }
     unsent.append((failure, done))
     if unsentTimer == nil { unsentTimer = loop.schedule(after: .zero) { [unowned self] in notifyUnsent() } }
@@ -211,12 +211,15 @@ public final class StoreClient: StoreLink {
   }
 
   /// A command succeeded while something is known to fail.
+  ///
+  /// What was sent before the failure proves nothing: the rest after it has to be over.
   private func succeeded(_ name: [UInt8]) {
     let command = RESPCommand.name(name)
-    if refusedCommands.removeValue(forKey: command) != nil {
+    if let refusal = refusedCommands[command], refusal.until <= loop.now {
+      refusedCommands[command] = nil
       notes.line(.accepted(command), .info, "\(command) is accepted again")
     }
-    guard writeFailure != nil, RESPCommand.isWrite(name) else { return }
+    guard writeFailure != nil, let end = writesRestUntil, end <= loop.now, RESPCommand.adds(name) else { return }
     (writeFailure, writesRestUntil) = (nil, nil)
     notes.line(.accepted("writes"), .info, "writes are accepted again")
   }
@@ -233,11 +236,11 @@ public final class StoreClient: StoreLink {
     switch error.kind {
     case .command: break
     case .permission where state == .up:
-      refusedCommands[command] = (error.text, loop.now + StoreClient.refusalTime)
+      refusedCommands[command] = (error.text, loop.now + refusalTime)
       notes.line(.refused(command), .error, "\(command) was refused, next attempt in 60 s: \(error.text)")
     case .identity, .permission:
       open(
-        .identity, .error, "\(command) was refused: \(error.text)", for: StoreClient.refusalTime, dropsConnection: true)
+        .identity, .error, "\(command) was refused: \(error.text)", for: refusalTime, dropsConnection: true)
     case .writes: restWrites(error)
     case .unready: open(.down, .warning, error.text)
     case .cluster: open(.cluster, .warning, "Redis Cluster is not supported: \(error.text)")
@@ -245,7 +248,7 @@ public final class StoreClient: StoreLink {
   }
 
   private func restWrites(_ error: StoreError) {
-    (writeFailure, writesRestUntil) = (error.text, loop.now + StoreClient.refusalTime)
+    (writeFailure, writesRestUntil) = (error.text, loop.now + refusalTime)
     notes.line(.writes(error.code), .warning, "no writes for 60 s: \(error.text)")
   }
 
@@ -271,7 +274,7 @@ public final class StoreClient: StoreLink {
 
   private func connected(_ time: Duration, _ complaint: StoreError?) {
     // Another store may take what the one before refused.
-    writeFailure = nil
+    (writeFailure, writesRestUntil, refusedCommands) = (nil, nil, [:])
     if let complaint { restWrites(complaint) }
     if time <= dialer.settings.timeout { comeUp(time) } else { check() }
   }
@@ -324,14 +327,15 @@ public final class StoreClient: StoreLink {
       switch error.kind {
       case .unready: open(.down, .warning, fault.text, dropsConnection: true)
       case .cluster: open(.cluster, .warning, "Redis Cluster is not supported: \(error.text)", dropsConnection: true)
-      default: open(.refused(command), .error, fault.text, for: StoreClient.refusalTime, dropsConnection: true)
+      default: open(.refused(command), .error, fault.text, for: refusalTime, dropsConnection: true)
       }
     case .nonsense: open(.nonsense, .warning, fault.text, dropsConnection: true)
     case .tls, .unreachable, .lost: open(.down, .warning, fault.text, dropsConnection: true)
     }
   }
 
-  /// Stops using the store until a PING is answered in time. Callers that wait are notified.
+  /// Stops using the store until a PING is answered in time. Callers that wait are notified; those of `post` get their
+  /// replies if the connection lives.
   ///
   /// - Parameter time: the pause; nil for the next one of the backoff.
   private func open(
@@ -347,7 +351,7 @@ public final class StoreClient: StoreLink {
     lastFailure = reason
     rest(pause)
     notes.down(kind, level, "\(reason); not used, next attempt in \(brief(pause))")
-    if dropsConnection { drop(.closed) } else { connection?.abandon(.open) }
+    if dropsConnection { drop(.closed) } else { connection?.abandon(.open, timedOnly: true) }
   }
 
   private func rest(_ pause: Duration) {

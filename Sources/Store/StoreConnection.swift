@@ -82,10 +82,10 @@ final class StoreConnection {
     return true
   }
 
-  /// Notifies every caller that waits; late replies are dropped.
-  func abandon(_ failure: StoreFailure) {
+  /// Notifies every caller that waits, or those with a timeout; their late replies are dropped.
+  func abandon(_ failure: StoreFailure, timedOnly: Bool = false) {
     // A caller may send or close: what waits now is settled before.
-    let abandoned = waiting[answered...].map { $0.takeDone() }
+    let abandoned = waiting[answered...].filter { $0.isTimed || !timedOnly }.map { $0.takeDone() }
     for done in abandoned { done?(.failure(failure)) }
   }
 
@@ -252,6 +252,9 @@ private final class WaitingCommand {
   }
 
   deinit { timer?.cancel() }
+
+  /// Whether the caller waits for a certain time only, and still does.
+  var isTimed: Bool { timer != nil }
 
   func setTimer(_ loop: EventLoop, _ timeout: Duration) {
     timer = loop.schedule(after: timeout) { [weak self] in self?.takeDone()?(.failure(.timeout)) }

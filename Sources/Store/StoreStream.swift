@@ -28,6 +28,8 @@ public final class StoreStream {
   private var random = SystemRandomNumberGenerator()
   private var reading: (words: () -> [[UInt8]], take: (RESPValue) -> Bool)?
   private var connectedAt: BootInstant?
+  /// Whether the store has answered the command since the connection last ended.
+  private var hasReplied = false
   private var isClosed = false
 
   /// Creates a stream that is not connected; `connect` begins that. The parameters are those of `StoreClient`.
@@ -123,6 +125,7 @@ public final class StoreStream {
     switch result {
     case .success(let reply):
       if reply != .null { backoff.reset() }
+      hasReplied = true
       notes.up("\(command) is answered again")
       let goesOn = reading?.take(reply) ?? false
       // `take` is the owner's: it may have connected again or closed.
@@ -161,7 +164,8 @@ public final class StoreStream {
       let time = backoff.next(using: &random)
       pause(time) { [unowned self] in open() }
       // If the next attempt succeeds, that the connection ended is no news.
-      if case .lost = fault { return }
+      defer { hasReplied = false }
+      if case .lost = fault, hasReplied { return }
       notes.down(.down, .warning, "\(fault.text); not used, next attempt in \(brief(time))")
     }
   }

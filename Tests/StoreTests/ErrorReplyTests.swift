@@ -1,9 +1,10 @@
 // ErrorReplyTests.swift -- what a store client does about each error that a store replies with.
 
 import EventLoop
-import Store
 import TestSupport
 import Testing
+
+@testable import Store
 
 @Suite struct `Error replies` {
   @Test(arguments: ["OOM command not allowed", "MISCONF Redis is configured to save", "READONLY You can't write"])
@@ -21,12 +22,56 @@ import Testing
       #expect(await scene.client.ask("GET", "k") == .success(bulk("k")))
       #expect(scene.events.count == 2, "\(scene.events)")
       #expect(scene.client.report.errors == 2)
-      // Until a write succeeds everybody sees what is wrong.
-      #expect(scene.client.report.complaint == error)
+      // What removes something succeeds also then, and so may what was sent before.
+      #expect(await scene.client.tell("DEL", "k") == .success(.integer(1)))
       store.script = ScriptedStore.usual
       #expect(await scene.client.tell("SET", "k", "v") == .success(.status("OK")))
+      #expect(scene.client.report.complaint == error && !scene.client.mayWrite)
+    }
+  }
+
+  @Test(arguments: ["SET", "INCRBY"], ["OOM command not allowed", "NOPERM no permission"])
+  func `what the store does not take is shown until it takes it`(command: String, error: String) throws {
+    try onLoop { loop in
+      let store = ScriptedStore(on: loop)
+      let scene = ClientScene(store.settings, on: loop)
+      scene.client.refusalTime = .zero
+      try await scene.up(loop)
+      store.script = { $0[0] == command ? .error(error) : ScriptedStore.usual($0) }
+      #expect(await scene.client.tell(command, "k", "1") == .failure(.error(error)))
+      #expect(await scene.client.ask("GET", "k") == .success(bulk("k")))
+      #expect(scene.client.report.complaint == error)
+      let missing = error.hasPrefix("OOM") ? "writes" : command
+      #expect(scene.client.report.state == "up, without \(missing)")
+      store.script = ScriptedStore.usual
+      guard case .success = await scene.client.tell(command, "k", "1") else {
+        Issue.record("not sent")
+        return
+      }
       #expect(scene.client.report.state == "up" && scene.client.report.complaint == nil)
-      #expect(scene.events.last?.text.hasSuffix("writes are accepted again") == true)
+      #expect(scene.events.map(\.level) == [.info, error.hasPrefix("OOM") ? .warning : .error, .info])
+      #expect(
+        scene.events.last?.text.hasSuffix("\(missing) \(missing == "writes" ? "are" : "is") accepted again") == true)
+    }
+  }
+
+  @Test func `another connection may be to another store, which takes everything`() throws {
+    try onLoop { loop in
+      let store = ScriptedStore(on: loop)
+      let scene = ClientScene(store.settings, on: loop)
+      try await scene.up(loop)
+      let errors = ["SET": "OOM command not allowed", "INCRBY": "NOPERM no permission"]
+      store.script = { words in errors[words[0]].map { .error($0) } ?? ScriptedStore.usual(words) }
+      for command in errors.keys { _ = await scene.client.tell(command, "k", "1") }
+      #expect(scene.client.report.complaint != nil && !scene.client.mayWrite)
+      store.stop()
+      #expect(await loop.until { !scene.client.isUp })
+      store.script = ScriptedStore.usual
+      store.resume()
+      loop.skip(.seconds(2))
+      #expect(await loop.until { scene.client.isUp })
+      #expect(scene.client.report.complaint == nil && scene.client.mayWrite)
+      #expect(await scene.client.tell("INCRBY", "n", "1") == .success(.integer(1)))
     }
   }
 
@@ -106,22 +151,21 @@ import Testing
     }
   }
 
-  @Test func `a command that was refused and then succeeds is no longer complained about`() throws {
+  @Test func `a success that was sent before the refusal does not end the rest`() throws {
     try onLoop { loop in
       let store = ScriptedStore(on: loop)
       let scene = ClientScene(store.settings, on: loop)
       try await scene.up(loop)
       var answers = ["NOPERM no", nil].makeIterator()
       store.script = { words in
-        guard words[0] == "INCRBY", let answer = answers.next() else { return ScriptedStore.usual(words) }
-        return answer.map { .error($0) } ?? .octets(":1\r\n")
+        guard words[0] == "GET", let answer = answers.next() else { return ScriptedStore.usual(words) }
+        return answer.map { .error($0) } ?? .null
       }
-      // Both are on their way before the first one is refused.
-      scene.client.post(words("INCRBY", "n", "1"), nil)
-      #expect(await scene.client.tell("INCRBY", "n", "1") == .success(.integer(1)))
-      #expect(scene.events.map(\.level) == [.info, .error, .info])
-      #expect(scene.events.last?.text.hasSuffix("INCRBY is accepted again") == true)
-      #expect(scene.client.report.state == "up" && scene.client.report.complaint == nil)
+      scene.client.post(words("GET", "n"), nil)
+      #expect(await scene.client.tell("GET", "k") == .success(.null))
+      #expect(scene.client.report.state == "up, without GET")
+      #expect(await scene.client.ask("GET", "k") == .failure(.error("NOPERM no")))
+      #expect(scene.events.map(\.level) == [.info, .error])
     }
   }
 
@@ -153,9 +197,10 @@ import Testing
     try onLoop { loop in
       let store = ScriptedStore(on: loop) { _ in .error("ERR max number of clients reached") }
       let scene = ClientScene(store.settings, on: loop)
+      scene.client.start()
       #expect(await scene.client.ask("GET", "k") == .failure(.open))
       #expect(await loop.until { scene.events.count == 1 })
-      #expect(scene.events[0].level == .warning)
+      #expect(scene.events.first?.level == .warning)
       #expect(await scene.client.ask("GET", "k") == .failure(.open))
       store.script = ScriptedStore.usual
       loop.skip(.seconds(2))

@@ -59,7 +59,7 @@ final class ScriptedStore {
     switch words[0] {
     case "PING": .pong
     case "GET": words[1].hasPrefix("missing") ? .null : .bulk(words[1])
-    case "INCRBY": .octets(":1\r\n")
+    case "INCRBY", "DEL": .octets(":1\r\n")
     default: .ok
     }
   }

@@ -75,6 +75,20 @@ private final class StreamScene {
     }
   }
 
+  @Test func `a stream whose connection ends at each command says so once`() throws {
+    try onLoop { loop in
+      let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .close }
+      let scene = StreamScene(store.settings, on: loop)
+      scene.read()
+      for round in 1...6 {
+        #expect(await loop.until { scene.ends == round })
+        loop.skip(.seconds(60))
+      }
+      #expect(
+        scene.events.count == 1 && scene.events[0].text.contains("connection lost: closed by the store; not used"))
+    }
+  }
+
   @Test func `a stream that cannot connect again says so, and when it reads again`() throws {
     try onLoop { loop in
       let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .null }
