@@ -24,7 +24,7 @@ public struct FleetUnits: Sendable {
   private var losses = 0
   /// What was added and is not confirmed yet; nil for nothing.
   private var pending: Increment?
-  /// The site's units on that day by the last reply; 0 before the first one.
+  /// The fleet's units on that day by the last reply; 0 before the first one.
   public private(set) var total = 0
 
   /// Units beyond which a counter is not believed: anybody who can write to the store can set it.
@@ -38,7 +38,10 @@ public struct FleetUnits: Sendable {
   /// - Parameters:
   ///   - counted: its units that the store has counted.
   ///   - day: the day that they are of.
-  public init(counted: Int, day: Int64) { (self.day, own, reported) = (day, counted, counted) }
+  ///   - total: the fleet's units on that day, as far as this daemon knew.
+  public init(counted: Int, day: Int64, total: Int = 0) {
+    (self.day, own, reported, self.total) = (day, counted, counted, FleetUnits.believed(total))
+  }
 
   /// This daemon's units on that day that the store has counted for certain.
   public var counted: Int { reported - (pending.map { $0.day == day && $0.losses == losses ? $0.units : 0 } ?? 0) }
@@ -99,9 +102,11 @@ public struct FleetUnits: Sendable {
     reported = max(0, reported - increment.units)
   }
 
-  /// The store has lost its data: the whole count is added again.
-  public mutating func wasLost() {
+  /// The store is another one than before, or has lost its data: what it has not counted is added again.
+  ///
+  /// - Parameter counted: this daemon's units on the day that it has counted.
+  public mutating func wasLost(counted: Int = 0) {
     losses += 1
-    (reported, total) = (0, 0)
+    (reported, total) = (min(own, counted), 0)
   }
 }

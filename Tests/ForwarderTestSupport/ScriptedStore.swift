@@ -25,6 +25,8 @@ final class ScriptedStore: @unchecked Sendable {
   var condition = Condition.works { didSet { reconnect() } }
   /// The time between a command and its reply.
   var latency = Duration.microseconds(200)
+  /// Commands that the user may not send.
+  var refused: Set<String> = []
   /// The key of an epoch that is another one each time.
   var changesEpoch: [UInt8]?
   /// By how many seconds its clock is ahead.
@@ -79,7 +81,14 @@ final class ScriptedStore: @unchecked Sendable {
   func run(_ words: [[UInt8]]) -> RESPValue {
     let name = String(decoding: words[0], as: UTF8.self)
     commands[name, default: 0] += 1
-    func number(_ index: Int) -> Int64 { Int64(String(decoding: words[index], as: UTF8.self))! }
+    func number(_ index: Int) -> Int64 {
+      switch String(decoding: words[index], as: UTF8.self) {
+      case "-inf": .min
+      case "+inf": .max
+      case let text: Int64(text)!
+      }
+    }
+    if refused.contains(name) { return .error("NOPERM this user has no permissions to run '\(name)'") }
     let writes = ["SET", "DEL", "INCRBY", "ZADD", "ZREMRANGEBYSCORE", "XADD"]
     if condition == .readOnly, writes.contains(name) {
       return .error("READONLY You can't write against a read only replica.")
@@ -107,7 +116,7 @@ final class ScriptedStore: @unchecked Sendable {
       members[words[3]] = number(2)
       return .integer(1)
     case "ZREMRANGEBYSCORE":
-      members = members.filter { $0.value > number(3) }
+      members = members.filter { !(number(2)...number(3)).contains($0.value) }
       return .integer(0)
     case "ZRANGE":
       let sorted = members.sorted {

@@ -84,7 +84,7 @@ import Testing
     #expect(fleet.store.commands["GET", default: 0] - before == 60 + units.count)
   }
 
-  @Test func `a daemon that restarts or reloads adds its units to the site's once`() throws {
+  @Test func `a daemon that restarts or reloads adds its units to the fleet's once`() throws {
     let folder = TemporaryFolder()
     let path = folder.path(of: "fleet")
     let file = { StateFile(path: path) { _ in } }
@@ -109,6 +109,44 @@ import Testing
     #expect(total(fleet) == 130 + 9)
   }
 
+  @Test func `a daemon that is moved to another store and back adds its units once to each`() throws {
+    let folder = TemporaryFolder()
+    let fleet = FleetScene(1)
+    var stores: [[[UInt8]: ScriptedStore.Value]] = [[:], [:]]
+    for move in 0..<6 as Range<UInt8> {
+      let ledger = FleetLedger(StateFile(path: folder.path(of: "fleet")) { _ in }, on: fleet.loop)
+      fleet.store.values = stores[Int(move) % 2]
+      fleet.join(fleet.scenes[0], 0, start: move + 1, ledger: ledger)
+      spend(10 + Int(move), fleet)
+      #expect(total(fleet) == 10 + Int(move), "\(move)")
+      stores[Int(move) % 2] = fleet.store.values
+      ledger.close()
+    }
+  }
+
+  @Test func `a daemon that starts without the store knows what the fleet had spent`() throws {
+    let folder = TemporaryFolder()
+    let fleet = FleetScene(2)
+    let ledger = FleetLedger(StateFile(path: folder.path(of: "fleet")) { _ in }, on: fleet.loop)
+    fleet.join(fleet.scenes[1], 1, start: 1, ledger: ledger)
+    spend(10, fleet, 1)
+    spend(500, fleet, 0)
+    // Also what it only read.
+    fleet.fleet(1).limitedAccounts = ["acc"]
+    fleet.fleet(1).readUnits()
+    let day = fleet.loop.wallTime / 86_400
+    spend(20, fleet, 1, day: day)
+    spend(700, fleet, 0, day: day)
+    fleet.fleet(1).readUnits()
+    fleet.loop.advance(by: .milliseconds(5))
+    ledger.close()
+    fleet.store.condition = .down
+    let read = FleetLedger(StateFile(path: folder.path(of: "fleet")) { _ in }, on: fleet.loop)
+    fleet.join(fleet.scenes[1], 1, start: 2, ledger: read)
+    fleet.fleet(1).spent(own: 20, day: day, of: "acc")
+    #expect(fleet.fleet(1).othersUnits(own: 20, day: day, of: "acc") == 700)
+  }
+
   @Test func `a store that was emptied while the daemon was stopped gets its whole count`() throws {
     let ledger = FleetLedger()
     let fleet = FleetScene(1)
@@ -127,11 +165,12 @@ import Testing
     let folder = TemporaryFolder()
     let loop = SimulatedLoop()
     let member = "member 000102030405060708090a0b0c0d0e0f\n"
-    let good = "httpdnsd fleet 1\n\(member)epoch 0a0b\nacc 5 10\n"
+    let good = "httpdnsd fleet 1\n\(member)epoch 0a0b\nacc 5 10 70\n"
     func read(_ text: String) -> FleetLedger {
       FleetLedger(StateFile(path: folder.write(text, to: "fleet")) { _ in }, on: loop)
     }
     #expect(read(good).epoch == [10, 11] && read(good).units(of: "acc").counted == 10)
+    #expect(read(good).units(of: "acc").total == 70)
     #expect(read(good).member == "000102030405060708090a0b0c0d0e0f")
     for text in [
       "", "httpdnsd fleet 1\n", good.replacing("fleet 1", with: "fleet 2"), good.replacing("0a0b", with: "0a0"),
@@ -141,7 +180,9 @@ import Testing
       #expect(read(text).member.utf8.count == 32)
     }
     for line in [
-      "acc 5", "acc -1 10", "acc 5 -1", "acc 5 x", "acc 9223372036854775807 1", "acc 5 99999999999999999999",
+      "acc 5 10", "acc -1 10 70", "acc 5 -1 70", "acc 5 x 70", "acc 9223372036854775807 1 70", "acc 5 10 -1",
+      "acc 5 99999999999999999999 70", "acc 5 10 99999999999999999999", "epoch 0a0\nacc 5 10 70",
+      "epoch \nacc 5 10 70",
     ] {
       #expect(read("httpdnsd fleet 1\n\(member)epoch 0a0b\n\(line)\n").units(of: "acc").counted == 0, "\(line)")
     }
@@ -256,6 +297,20 @@ import Testing
     fleet.loop.advance(by: .milliseconds(1))
     _ = try fleet.ask(1, "new.example")
     #expect(fleet.transfers == before + 2)
+  }
+
+  @Test func `that was years ahead, leaves nothing of that`() throws {
+    let fleet = FleetScene(2)
+    let member = FleetMember(id: "1.9", version: "1", fingerprint: "f", host: "h9")
+    fleet.store.members[Array(member.text.utf8)] = fleet.store.time + 300_000_000_000
+    fleet.join(fleet.scenes[1], 1, start: 1)
+    fleet.loop.advance(by: .milliseconds(10))
+    #expect(!fleet.present(1).contains(member))
+    for number in 0..<2 {
+      _ = try fleet.ask(number)
+      fleet.loop.advance(by: .milliseconds(1))
+    }
+    #expect(fleet.transfers == 1)
   }
 
   @Test func `is not remembered longer than answers live, and not for times that cannot be`() throws {

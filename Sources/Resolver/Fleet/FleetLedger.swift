@@ -1,8 +1,9 @@
 // FleetLedger.swift -- stores what the store has counted of this daemon's units, so that neither a restart nor a reload adds
 // them to the fleet's again.
 //
-// Resolver's loop only. The file has lines of text: this daemon's name among the members, the epoch of the store, both in
-// hexadecimal, then one line per account: the account, the day in days since 1970, the units.
+// Resolver's loop only. The file has lines of text: this daemon's number among the members, then for each store, the present
+// one first, its epoch, both in hexadecimal, and one line per account: the account, the day in days since 1970, this daemon's
+// units, and those of the fleet as far as this daemon knew.
 
 import Ciphers
 import DNSWire
@@ -18,13 +19,27 @@ package final class FleetLedger {
 
   private final class Shared {
     var member = RandomOctets.generate(count: 16)
-    var epoch: [UInt8] = []
-    var counted: [String: (day: Int64, units: Int)] = [:]
+    /// The present one first.
+    var stores: [Store] = []
+  }
+
+  private struct Store {
+    /// What marks its data.
+    var epoch: [UInt8]
+    var counted: [String: Count] = [:]
+  }
+
+  private struct Count {
+    var day: Int64
+    var units: Int
+    var total: Int
   }
 
   /// The longest epoch that is stored, in octets: a daemon makes one of some 40.
   static let longestEpoch = 128
 
+  /// Stores that are remembered: a daemon may be moved to another one and back.
+  private static let mostStores = 4
   private static let delay = Duration.seconds(10)
   private static let largest = 64 * 1024
   private static let firstLine = "httpdnsd fleet 1"
@@ -44,22 +59,31 @@ package final class FleetLedger {
   package var member: String { Hexadecimal.encode(shared.member) }
 
   /// What marks the store's data; nil if this daemon has not used a store yet.
-  var epoch: [UInt8]? { shared.epoch.isEmpty ? nil : shared.epoch }
+  var epoch: [UInt8]? { shared.stores.first?.epoch }
 
   /// What the store has counted of an account.
   func units(of account: String) -> FleetUnits {
-    shared.counted[account].map { FleetUnits(counted: $0.units, day: $0.day) } ?? FleetUnits()
+    shared.stores.first?.counted[account].map { FleetUnits(counted: $0.units, day: $0.day, total: $0.total) }
+      ?? FleetUnits()
   }
 
   /// Notes what it has counted.
-  func note(_ units: Int, day: Int64, of account: String) {
-    shared.counted[account] = (day, units)
+  func note(_ units: FleetUnits, of account: String) {
+    remember(units, of: account)
     writer?.changed()
   }
 
-  /// The store is another one, or has lost its data: it has counted nothing.
+  /// Notes what the fleet has spent, which is worth no write of its own.
+  func remember(_ units: FleetUnits, of account: String) {
+    guard !shared.stores.isEmpty else { return }
+    shared.stores[0].counted[account] = Count(day: units.day, units: units.counted, total: units.total)
+  }
+
+  /// The store is another one, or has lost its data: it has counted nothing, or what it had when it was last used.
   func begin(_ epoch: [UInt8]) {
-    (shared.epoch, shared.counted) = (epoch, [:])
+    let known = shared.stores.firstIndex { $0.epoch == epoch }.map { shared.stores.remove(at: $0) }
+    shared.stores.insert(known ?? Store(epoch: epoch), at: 0)
+    shared.stores = Array(shared.stores.prefix(FleetLedger.mostStores))
     writer?.changed()
   }
 
@@ -67,26 +91,33 @@ package final class FleetLedger {
   package func close() { writer?.close() }
 
   private static func content(_ shared: Shared) -> [UInt8] {
-    var lines = [firstLine, "member \(Hexadecimal.encode(shared.member))", "epoch \(Hexadecimal.encode(shared.epoch))"]
-    for (account, entry) in shared.counted.sorted(by: { $0.key < $1.key }) {
-      lines.append("\(account) \(entry.day) \(entry.units)")
+    var lines = [firstLine, "member \(Hexadecimal.encode(shared.member))"]
+    for store in shared.stores {
+      lines.append("epoch \(Hexadecimal.encode(store.epoch))")
+      for (account, count) in store.counted.sorted(by: { $0.key < $1.key }) {
+        lines.append("\(account) \(count.day) \(count.units) \(count.total)")
+      }
     }
     return Array(lines.map { "\($0)\n" }.joined().utf8)
   }
 
   private static func read(_ octets: [UInt8], into shared: Shared) {
     let lines = String(decoding: octets, as: UTF8.self).split(separator: "\n")
-    guard lines.count >= 3, lines[0] == firstLine, let member = value(of: "member ", in: lines[1]), member.count == 16,
-      let epoch = value(of: "epoch ", in: lines[2])
+    guard lines.count >= 2, lines[0] == firstLine, let member = value(of: "member ", in: lines[1]), member.count == 16
     else { return }
-    (shared.member, shared.epoch) = (member, epoch)
-    for line in lines.dropFirst(3) {
+    shared.member = member
+    for line in lines.dropFirst(2) {
+      if let epoch = value(of: "epoch ", in: line), !epoch.isEmpty {
+        guard shared.stores.count < mostStores else { return }
+        shared.stores.append(Store(epoch: epoch))
+        continue
+      }
       let fields = line.split(separator: " ")
-      guard fields.count == 3, let day = Int64(fields[1]), let units = Int(fields[2]),
-        (0...lastDay).contains(day),
-        (0...UnitBudget.mostUnits).contains(units)
+      guard let last = shared.stores.indices.last, fields.count == 4, let day = Int64(fields[1]),
+        let units = Int(fields[2]), let total = Int(fields[3]), (0...lastDay).contains(day),
+        (0...UnitBudget.mostUnits).contains(units), (0...FleetUnits.mostUnits).contains(total)
       else { return }
-      shared.counted[String(fields[0])] = (day, units)
+      shared.stores[last].counted[String(fields[0])] = Count(day: day, units: units, total: total)
     }
   }
 

@@ -34,10 +34,10 @@ extension FleetLevel {
     guard link.isUp, let now = clock.time(at: loop.now.nanoseconds) else { return }
     if signedAt == nil { lookForMarks() }
     signedAt = loop.now
-    if link.mayWrite {
+    if link.mayWrite, !clock.isOff || !keys.hasSecret {
       link.post([FleetLevel.add, keys.members, Array("\(now)".utf8), Array(member.text.utf8)], nil)
       let old = now - FleetMember.lifetime
-      link.post([Array("ZREMRANGEBYSCORE".utf8), keys.members, Array("-inf".utf8), Array("\(old)".utf8)], nil)
+      link.post([FleetLevel.removeByTime, keys.members, Array("-inf".utf8), Array("\(old)".utf8)], nil)
     }
     let pause = max(FleetLevel.busyPause, FleetLevel.countPause * (memberCount ?? 0))
     if let countedAt, loop.now - countedAt < pause { return }
@@ -55,20 +55,21 @@ extension FleetLevel {
   // MARK: Members
 
   /// The daemons that are there. For a person, who waits for up to a second.
-  package func members() async -> [SignedMember] {
+  ///
+  /// - Returns: nil if the store does not say.
+  package func members() async -> [SignedMember]? {
     await withCheckedContinuation { continuation in
       read { [link] words, done in
         link.call(words, timeout: .seconds(1), done)
       } _: {
-        continuation.resume(returning: $0 ?? [])
+        continuation.resume(returning: $0)
       }
     }
   }
 
   /// The daemons that are there, the one seen last first, and how many seconds ago that was.
   package func present() async -> [(member: FleetMember, age: Int64)] {
-    let found = await members()
-    guard let now = clock.time(at: loop.now.nanoseconds) else { return [] }
+    guard let found = await members(), let now = clock.time(at: loop.now.nanoseconds) else { return [] }
     return found.map { ($0.member, max(0, (now - $0.signedAt) / 1_000)) }
       .sorted { ($0.1, $0.0.host, $0.0.id) < ($1.1, $1.0.host, $1.0.id) }
   }
@@ -129,6 +130,7 @@ extension FleetLevel {
   }
 
   private static let add = Array("ZADD".utf8)
+  private static let removeByTime = Array("ZREMRANGEBYSCORE".utf8)
 
   // MARK: Steps of the store's clock
 
@@ -158,7 +160,12 @@ extension FleetLevel {
       guard let self, let now = clock.time(at: loop.now.nanoseconds), let scored = FleetLevel.scored(result) else {
         return
       }
-      for (text, score) in scored.members {
+      // Of a time that was never right: what was stored then has expired.
+      let latest = now + FleetLevel.markLifetime + StoreClock.longestStep + FleetLevel.markUnit
+      if scored.members.contains(where: { $0.score > latest }), link.mayWrite {
+        link.post([FleetLevel.removeByTime, keys.members, Array("\(latest)".utf8), Array("+inf".utf8)], nil)
+      }
+      for (text, score) in scored.members where score <= latest {
         let end: Int64
         if text.hasPrefix(FleetLevel.markPrefix) {
           guard let time = Int64(text.dropFirst(FleetLevel.markPrefix.count)), StoreClock.times.contains(time) else {

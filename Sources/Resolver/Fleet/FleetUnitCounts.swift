@@ -38,6 +38,8 @@ extension FleetLevel {
         guard case .success(.bulk(let octets)) = result, let total = Int(String(decoding: octets, as: UTF8.self))
         else { return }
         self?.change(account) { $0.saw(total: total, day: day) }
+        guard let self, isEpochKnown, let units = units[account] else { return }
+        ledger.remember(units, of: account)
       }
     }
   }
@@ -64,7 +66,7 @@ extension FleetLevel {
         return
       }
       units[account]?.counted(increment, total: Int(clamping: total))
-      if let units = units[account] { ledger.note(units.counted, day: units.day, of: account) }
+      if let units = units[account] { ledger.note(units, of: account) }
       if total == Int64(increment.units) { deleteOldDays(of: account, before: increment.day) }
       add(account)
     }
@@ -98,8 +100,14 @@ extension FleetLevel {
   /// The store is another one than before, or has lost its data.
   private func lost() {
     counters.losses += 1
-    for account in units.keys { units[account]?.wasLost() }
+    for (account, known) in units {
+      let counted = ledger.units(of: account)
+      units[account]?.wasLost(counted: counted.day == known.day ? counted.counted : 0)
+    }
     lastFlush = FleetLevel.firstEntry
+    // Its list of daemons is another one too.
+    signedAt = nil
+    sign()
     onLoss?()
   }
 }
