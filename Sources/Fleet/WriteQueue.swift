@@ -32,7 +32,7 @@ public struct WriteQueue: Sendable {
   private var writes: [Write?] = []
   private var first = 0
   private var octets = 0
-  /// Values that had to make room.
+  /// Values that were dropped.
   public private(set) var dropped: UInt64 = 0
 
   /// Creates an empty queue.
@@ -53,6 +53,16 @@ public struct WriteQueue: Sendable {
     while count > WriteQueue.mostValues || octets > WriteQueue.mostOctets, let oldest = next() {
       removed.append(oldest)
     }
+    dropped += UInt64(removed.count)
+    return removed
+  }
+
+  /// Drops all values.
+  ///
+  /// - Returns: those.
+  public mutating func removeAll() -> [Write] {
+    let removed = writes.compactMap(\.self)
+    (writes, first, octets) = ([], 0, 0)
     dropped += UInt64(removed.count)
     return removed
   }

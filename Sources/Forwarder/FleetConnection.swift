@@ -22,7 +22,6 @@ final class FleetConnection {
   private let level: FleetLevel
   private let client: StoreClient
   private let flushes: StoreStream
-  private var isStarted = false
 
   /// All that needs other connections if it changes.
   struct Settings: Hashable {
@@ -50,7 +49,7 @@ final class FleetConnection {
     return Settings(url: url, fleet: configuration.fleet, fingerprint: fingerprint)
   }
 
-  /// Prepares the connections; `start` makes them.
+  /// Prepares the connections; `start` makes them. Until then the store is as one that is down.
   init(_ settings: Settings, _ parts: Parts, on loop: EventLoop) {
     self.settings = settings
     resolver = parts.resolver
@@ -95,15 +94,11 @@ final class FleetConnection {
       flushes.connect()
     }
     client.onDown = { [unowned flushes] in flushes.disconnect() }
+    resolver.assumeIsolated { $0.use(fleet) }
   }
 
   /// Connects, while the daemon serves. The cache has to be loaded: flushes concern what it has then.
-  func start() {
-    isStarted = true
-    nonisolated(unsafe) let level = level
-    resolver.assumeIsolated { $0.use(level) }
-    client.start()
-  }
+  func start() { client.start() }
 
   /// Adds up the units of providers over the fleet.
   func share(_ configuration: Configuration) {
@@ -127,8 +122,7 @@ final class FleetConnection {
 
   /// The same with the daemons that are there.
   func fullReport() async -> FleetReport {
-    // A question to the store would connect.
-    let members = isStarted ? await level.present() : []
+    let members = await level.present()
     var report = report
     report.members = members
     return report

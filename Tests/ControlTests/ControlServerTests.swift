@@ -122,6 +122,29 @@ import Testing
     #expect(shown.isIncomplete)
   }
 
+  @Test func `a store that is not used says why, by what it is now`() {
+    let own = FleetMember(id: "aa", version: "1", fingerprint: "f", host: "h")
+    func state(_ store: StoreReport, _ change: (inout FleetReport) -> Void) -> String {
+      var report = FleetReport(store: store, own: own)
+      (report.clockDifference, report.knowsFlushes) = (0, true)
+      change(&report)
+      #expect(!report.isUsed)
+      return report.state
+    }
+    let since = BootInstant(nanoseconds: 0)
+    let up = StoreReport(state: "up", isUp: true, since: since)
+    #expect(state(up) { $0.clockDifference = nil } == "not used: its time is not known")
+    #expect(
+      state(up) { ($0.clockDifference, $0.isClockRefused) = (-400, true) }
+        == "not used: its clock differs from this machine's by 400 s")
+    #expect(state(up) { $0.knowsFlushes = false } == "not used: flushes are not read yet")
+    var down = StoreReport(state: "not used", isUp: false, since: since)
+    down.lastFailure = "connection lost: closed by the store"
+    #expect(
+      state(down) { ($0.clockDifference, $0.isClockRefused) = (-400, true) }
+        == "not used; connection lost: closed by the store")
+  }
+
   @Test func `providers are shown as a table and as JSON`() throws {
     var first = ProviderReport(name: "alidns")
     (first.server, first.unitsToday, first.unitsPerDay, first.transfers) = ("223.5.5.5", 7, 100, 9)

@@ -270,15 +270,100 @@ import Testing
     #expect(fleet.fleet(1).counters.flushes == 101)
   }
 
-  @Test func `a value that was taken while its flush was on its way is flushed too`() throws {
+  @Test func `flushes that the stream lost between two connections flush everything from before`() throws {
     let fleet = fleet(2)
+    func add(_ count: Int) {
+      for number in 0..<count {
+        self.add([note(.names([name("n\(number).example")], andBelow: false), fleet.fleet(0).keys)], to: fleet)
+      }
+    }
+    fleet.streams[1].isAway = true
+    add(100)
+    fleet.streams[1].isAway = false
+    fleet.loop.advance(by: .microseconds(700))
+    #expect(fleet.fleet(1).flushReading == .behind && fleet.fleet(1).lastFlush != FleetLevel.firstEntry)
+    fleet.streams[1].isAway = true
+    fleet.loop.advance(by: .seconds(5))
+    _ = try fleet.ask(1)
+    fleet.loop.advance(by: .seconds(1))
+    _ = flush(fleet, by: 0, www)
+    add(1_100)
+    zone.address = "192.0.2.2"
+    fleet.streams[1].isAway = false
+    fleet.loop.advance(by: .milliseconds(50))
+    #expect(try fleet.ask(1).addresses == ["192.0.2.2"])
+  }
+
+  @Test func `a value that was taken while its flush was on its way is flushed too`() throws {
+    for way in [Duration.milliseconds(500), .seconds(60)] {
+      zone.address = "192.0.2.1"
+      let fleet = fleet(2)
+      _ = try fleet.ask(0)
+      fleet.streams[1].latency = way
+      zone.address = "192.0.2.2"
+      _ = flush(fleet, by: 0, www)
+      fleet.loop.advance(by: way / 2)
+      #expect(try fleet.ask(1).addresses == ["192.0.2.1"])
+      fleet.loop.advance(by: way)
+      #expect(try fleet.ask(1).addresses == ["192.0.2.2"])
+    }
+  }
+
+  @Test func `a value that was taken while the stream was dead unnoticed is flushed too`() throws {
+    let fleet = fleet(2)
+    _ = try fleet.ask(0)
+    fleet.streams[1].latency = .seconds(3_600)
+    zone.address = "192.0.2.2"
+    _ = flush(fleet, by: 0, www)
+    fleet.loop.advance(by: .seconds(20))
+    #expect(try fleet.ask(1).addresses == ["192.0.2.1"])
+    fleet.loop.advance(by: .seconds(20))
+    fleet.streams[1].isAway = true
+    fleet.loop.advance(by: .seconds(20))
+    // This daemon's own answer is from after the flush.
+    _ = try fleet.ask(1, "own.example.com")
+    fleet.streams[1].latency = nil
+    fleet.store.reconnect()
+    fleet.streams[1].isAway = false
+    let before = fleet.transfers
+    fleet.loop.advance(by: .seconds(3_600))
+    #expect(try fleet.ask(1).addresses == ["192.0.2.2"])
+    #expect(fleet.transfers == before + 1)
+  }
+
+  @Test func `a value that was taken while its flush was on its way is flushed too if the flush has to wait`() throws {
+    let fleet = fleet(2, secret: nil)
+    let keys = fleet.fleet(0).keys
+    for number in 0..<6 { add([note(.names([name("n\(number).example")], andBelow: false), keys)], to: fleet) }
     _ = try fleet.ask(0)
     fleet.streams[1].latency = .milliseconds(500)
     zone.address = "192.0.2.2"
     _ = flush(fleet, by: 0, www)
     #expect(try fleet.ask(1).addresses == ["192.0.2.1"])
     fleet.loop.advance(by: .seconds(1))
+    #expect(fleet.fleet(1).counters.flushes == 6)
+    fleet.loop.advance(by: .seconds(60))
     #expect(try fleet.ask(1).addresses == ["192.0.2.2"])
+  }
+
+  @Test func `a flush says whom it has reached, and why not`() {
+    let fleet = fleet(2)
+    fleet.store.refused = ["ZRANGE"]
+    #expect(flush(fleet, by: 0, www) == .notified(nil))
+    fleet.store.refused = ["XADD"]
+    guard case .failed(let reason) = flush(fleet, by: 0, www) else {
+      Issue.record("not refused")
+      return
+    }
+    #expect(reason.hasPrefix("the store refused it: NOPERM"))
+    fleet.store.condition = .down
+    let level = fleet.fleet(0)
+    level.describe = { FleetReport(store: StoreReport(state: "away", isUp: false, since: .now), own: level.member) }
+    #expect(flush(fleet, by: 0, www) == .failed("the store is away"))
+    // The connections that it describes may be gone then.
+    level.close()
+    #expect(level.describe == nil)
+    #expect(flush(fleet, by: 0, www) == .failed("the store is no longer used"))
   }
 
   @Test func `flushes of thousands of names reach a daemon that starts`() throws {

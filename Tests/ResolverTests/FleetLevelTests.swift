@@ -280,6 +280,23 @@ final class FleetScene {
     #expect(fleet.fleet(0).counters.count(of: .open) == 1)
   }
 
+  @Test func `what could not be written before the store was away does not replace what others wrote`() throws {
+    let fleet = FleetScene(1)
+    for number in 0..<100 { _ = fleet.scenes[0].ask("n\(number).example") }
+    fleet.loop.advance(by: .milliseconds(50))
+    fleet.store.latency = .milliseconds(15)
+    fleet.loop.advance(by: .milliseconds(60))
+    fleet.store.condition = .down
+    fleet.loop.advance(by: .seconds(5))
+    fleet.store.latency = .milliseconds(1)
+    fleet.store.condition = .works
+    let written = fleet.store.commands["SET", default: 0]
+    fleet.loop.advance(by: .seconds(1))
+    #expect(fleet.fleet(0).report.droppedWrites == 36)
+    // The mark of its data.
+    #expect(fleet.store.commands["SET", default: 0] == written + 1)
+  }
+
   @Test func `a store that refuses writes is still read`() throws {
     let fleet = FleetScene(2)
     _ = try fleet.ask(0)
@@ -303,6 +320,12 @@ final class FleetScene {
       #expect(fleet.notes.all.count == 2)
       #expect(fleet.notes.all[0].hasPrefix("the store's clock is 400 s ahead of this machine's"))
       #expect(fleet.notes.all[0].contains("not used") == (secret != nil))
+      // A new connection is no news.
+      for _ in 0..<3 {
+        fleet.store.reconnect()
+        fleet.loop.advance(by: .milliseconds(10))
+      }
+      #expect(fleet.notes.all.count == 2)
     }
   }
 

@@ -78,7 +78,7 @@ final class FleetLifeJudge {
   private static let failureMemory = Duration.seconds(310)
   /// Whole seconds of TTLs, and the estimates of the store's clock.
   private static let tolerance = Duration.seconds(1)
-  /// The age that a daemon's knowledge of the site's units may have: that of a look that then waits for another daemon.
+  /// The age that a daemon's knowledge of the fleet's units may have: that of a look that then waits for another daemon.
   private static let knowledge = Duration.milliseconds(250)
   /// How long daemons may take until they have told each other everything after the store has failed.
   private static let grace = Duration.seconds(5)
@@ -108,7 +108,7 @@ final class FleetLifeJudge {
 
   func failed(_ name: Int, at daemon: Int) { failures[daemon * 1_000 + name] = loop.now }
 
-  /// A daemon believes that the site has units left, and asks the provider.
+  /// A daemon believes that the fleet has units left, and asks the provider.
   func pays() {
     inFlight += 1
     tally.requests += 1

@@ -73,7 +73,8 @@ struct FlushText: ControlText {
   private var reachLine: String {
     switch reach {
     case nil: ""
-    case .notified(let count): "notified: \(FlushText.count(count, "other daemon")) of the fleet\n"
+    case .notified(nil): "notified: the other daemons of the fleet; the store does not say how many\n"
+    case .notified(let count?): "notified: \(FlushText.count(count, "other daemon")) of the fleet\n"
     case .failed(let reason): "other daemons of the fleet were not notified: \(reason)\n"
     }
   }

@@ -164,6 +164,7 @@ extension TopFrame {
     return "fleet      \(decimal(rate(fleet.hits, last.hits))) answers of other daemons/s, "
       + "\(decimal(rate(fleet.misses, last.misses))) misses/s, "
       + "\(decimal(rate(fleet.adopted, last.adopted))) refreshes adopted/s"
+      + (fleet.state == "up" ? "" : "; store \(fleet.state)")
   }
 
   private var summary: [String] {

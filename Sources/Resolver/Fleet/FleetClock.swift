@@ -5,11 +5,15 @@ import Fleet
 import Store
 
 extension FleetLevel {
+  /// By how many seconds the difference of the store's clock has to change for another line in the log.
+  private static let smallChange: Int64 = 60
+
   /// The store can be used from now on: it may be another one than before, or have lost its data.
   package func connected() {
     loop.assertCurrent()
     clock.forget()
     (timeAskedAt, signedAt, isEpochKnown) = (nil, nil, false)
+    dropWrites()
     askTime()
     // What was spent meanwhile is reported then, also if nothing more is.
     askEpoch()
@@ -27,7 +31,8 @@ extension FleetLevel {
   package func close() {
     loop.assertCurrent()
     for timer in [presence, flushTimer] { timer?.cancel() }
-    (presence, flushTimer, flushHere, onLoss) = (nil, nil, nil, nil)
+    // Tasks that still wait for a reply outlive the connections.
+    (presence, flushTimer, flushHere, onLoss, describe) = (nil, nil, nil, nil, nil)
   }
 
   /// Asks the store for its time, once at a time.
@@ -47,7 +52,6 @@ extension FleetLevel {
       let seconds = FleetLevel.number(parts[0]), let microseconds = FleetLevel.number(parts[1]),
       (0...253_402_300_799).contains(seconds), (0..<1_000_000).contains(microseconds)
     else { return }
-    let wasOff = clock.isOff
     let wentBackFrom = clock.note(
       milliseconds: seconds * 1_000 + microseconds / 1_000, sentAt: sentAt.nanoseconds, now: now.nanoseconds,
       wallTime: loop.wallTime)
@@ -57,7 +61,13 @@ extension FleetLevel {
     }
     // Before any value is used, since replies come in the order of their commands.
     if signedAt == nil { sign() }
-    guard clock.isOff, !wasOff, let difference = clock.difference else { return }
+    guard clock.isOff, let difference = clock.difference else {
+      notedDifference = nil
+      return
+    }
+    // Each new connection measures it again.
+    if let notedDifference, abs(difference - notedDifference) <= FleetLevel.smallChange { return }
+    notedDifference = difference
     let direction = difference > 0 ? "ahead of" : "behind"
     let text = "the store's clock is \(abs(difference)) s \(direction) this machine's"
     note(

@@ -18,8 +18,8 @@ package struct RemoteFlush: Sendable {
 
 /// Whether the other daemons were notified of a flush.
 package enum FlushReach: Hashable, Sendable {
-  /// So many other daemons are there.
-  case notified(Int)
+  /// So many other daemons are there; nil if the store does not say.
+  case notified(Int?)
   /// The store is down, or refused it: only this daemon's cache was flushed.
   case failed(String)
 }
@@ -42,8 +42,6 @@ extension FleetLevel {
   /// Anybody who can write to the store can make all daemons fetch everything again, by flushes where there is no secret,
   /// and by more entries than the stream holds: so often in a minute they are carried out, and what is more waits.
   private static let mostPerMinute = 6
-  /// How old an entry may be that has just been added, in milliseconds.
-  private static let newest: Int64 = 2_000
   /// The ID that is before that of every entry.
   static let firstEntry = "0-0"
 
@@ -58,24 +56,35 @@ extension FleetLevel {
 
   /// The connection that reads the stream is there, or is gone.
   ///
-  /// What was read is carried out when the rest is known too, over whichever connection.
-  package func flushesConnected(_ isConnected: Bool) { flushReading = isConnected ? .behind : .away }
+  /// What was read is carried out when the rest is known too, over whichever connection. The stream may have lost entries
+  /// meanwhile.
+  package func flushesConnected(_ isConnected: Bool) {
+    noteUsed()
+    flushReading = isConnected ? .behind : .away
+    (backlogCount, backlogBegin) = (0, nil)
+  }
+
+  /// Values of the store were used until now, if all flushes seemed to be known.
+  private func noteUsed() {
+    if flushReading == .current { usedUntil = loop.now }
+  }
 
   /// Takes entries of the stream, or that there are no more, and carries out what they say.
   ///
   /// - Returns: whether to read on at once.
   package func took(_ reply: RESPValue) -> Bool {
     loop.assertCurrent()
+    noteUsed()
+    if case .null = reply, flushReading == .behind {
+      caughtUp()
+      return true
+    }
     guard case .array(let streams) = reply, case .array(let stream)? = streams.first, stream.count == 2,
       case .array(let entries) = stream[1], !entries.isEmpty
     else {
-      guard flushReading == .behind else {
-        // Nothing in reply to a command that waits: it is not known why, nor what was missed.
-        flushReading = .behind
-        return false
-      }
-      caughtUp()
-      return true
+      // It is not known why, nor what was missed.
+      flushReading = .behind
+      return false
     }
     let before = lastFlush
     for entry in entries {
@@ -107,6 +116,7 @@ extension FleetLevel {
       carryOut(all, isProven: false)
     }
     carryOut(batch, isProven: keys.hasSecret)
+    usedUntil = nil
   }
 
   /// Carries out flushes, or lets them wait.
@@ -116,6 +126,9 @@ extension FleetLevel {
     guard !batch.isEmpty else { return }
     // Values of the store are old at once; what may have to wait is the cache.
     for (names, end) in batch.parts { flushes.note(names, at: end) }
+    // A value from before a flush may have been taken from the store as long as the flush was not known.
+    let used = usedUntil.map { clock.time(at: $0.nanoseconds) ?? .max }
+    let batch = batch.lengthened(to: used ?? .min)
     guard !isProven, !mayFlush() else { return carryOut(batch) }
     waitingFlushes.add(batch)
     guard flushTimer == nil, let oldest = recentFlushes.first else { return }
@@ -131,11 +144,9 @@ extension FleetLevel {
   private func carryOut(_ batch: FlushBatch) {
     counters.flushes += batch.count
     for (names, end) in batch.parts {
-      // Without the store's time the flush counts for everything that is here now. So does a new one: an answer from before
-      // it may have been taken from the store while it was on its way.
-      let age = clock.time(at: loop.now.nanoseconds).map { $0 - end } ?? 0
-      let before = age < FleetLevel.newest ? loop.now : loop.now + .milliseconds(-min(age, Int64(Int32.max)))
-      flushHere?(RemoteFlush(names: names, before: before))
+      // Without the store's time the flush counts for everything that is here now.
+      let age = clock.time(at: loop.now.nanoseconds).map { end > $0 ? 0 : min($0 - end, Int64(Int32.max)) } ?? 0
+      flushHere?(RemoteFlush(names: names, before: loop.now + .milliseconds(-age)))
     }
   }
 
@@ -155,7 +166,7 @@ extension FleetLevel {
   func announce(_ names: FlushedNames) async -> FlushReach {
     loop.assertCurrent()
     link.want()
-    guard let now = clock.time(at: loop.now.nanoseconds) else { return .failed(absence) }
+    guard let now = clock.time(at: loop.now.nanoseconds) else { return .failed("the store is \(report.state)") }
     let note = FlushNote(names: names, sender: identity, sentAt: now).octets(keys)
     let words = [
       Array("XADD".utf8), keys.flushes, Array("MAXLEN".utf8), Array("~".utf8), Array("\(FleetLevel.most)".utf8),
@@ -165,15 +176,10 @@ extension FleetLevel {
     case .success: break
     case .failure(.error(let text)): return .failed("the store refused it: \(text)")
     case .failure(.timeout): return .failed("the store has not answered within a second; it may have taken it")
-    case .failure: return .failed(absence)
+    case .failure where link.isUp: return .failed("the connection to the store was lost")
+    case .failure: return .failed("the store is \(report.state)")
     }
-    return .notified(await members().count { $0.member.id != member.id })
-  }
-
-  /// Why the store cannot be told anything.
-  private var absence: String {
-    guard let store = describe?().store, !store.isUp else { return "the store is not reached" }
-    return "the store is \(store.state)" + (store.lastFailure.map { "; \($0)" } ?? "")
+    return .notified(await members()?.count { $0.member.id != member.id })
   }
 
   /// Sends a command of a person, who waits for up to a second.

@@ -56,14 +56,19 @@ package final class FleetLevel {
   var counters = FleetCounters()
   /// The store's clock.
   var clock = StoreClock()
+  /// The difference of the store's clock that the log knows, in seconds; nil if it knows none.
+  var notedDifference: Int64?
   /// When the store was asked for its time, if it has not answered yet.
   var timeAskedAt: BootInstant?
   var flushes = FlushLog()
   /// How far the stream of flushes has been read over this connection.
   var flushReading = FlushReading.away
+  /// Until when values of the store may have been used since then; nil if none was.
+  var usedUntil: BootInstant?
   /// The ID of the last entry of the stream of flushes that is known.
   var lastFlush = FleetLevel.firstEntry
-  /// Flushes that were read since it was current, how many entries that were, and the time of the first one.
+  /// Flushes that were read since it was current; how many entries were read in a row over this connection, and the time of
+  /// the first one.
   var backlog = FlushBatch()
   var backlogCount = 0
   var backlogBegin: Int64?
@@ -272,6 +277,8 @@ package final class FleetLevel {
   ) async -> Found<Answer> {
     switch await exchange([FleetLevel.get, key], &left) {
     case .success(.bulk(let octets)):
+      // The stream of flushes may have ended meanwhile.
+      guard isUsable else { return .failed(.open) }
       do throws(FleetRejection) {
         return .answer(try read(self.value(octets, key, question)))
       } catch {
@@ -429,7 +436,7 @@ package final class FleetLevel {
       link.post(words) { [weak self] result in
         guard let self else { return }
         writing -= 1
-        if case .failure(.error) = result { counters.failedWrites += 1 }
+        if case .failure = result { counters.failedWrites += 1 }
         write()
       }
       // Whoever waits for the lease finds the answer now.
@@ -437,7 +444,12 @@ package final class FleetLevel {
     }
   }
 
-  /// Values that had to make room for newer ones.
+  /// Values from before the store was away are not written after newer ones of others.
+  func dropWrites() {
+    for dropped in writes.removeAll() { release(dropped.question) }
+  }
+
+  /// Values that had to make room for newer ones, or came before the store was away.
   var droppedWrites: UInt64 { writes.dropped }
 
   static let get = Array("GET".utf8)

@@ -21,7 +21,7 @@ package struct FleetReport: Sendable {
   package var isClockRefused = false
   /// Whether all flushes are known; values are not used otherwise.
   package var knowsFlushes = false
-  /// Why the flushes could not be read the last time; nil if they always could.
+  /// Why the flushes could not be read the last time; nil if they could.
   package var flushFailure: String?
   /// Whether values are sealed.
   package var hasSecret = false
@@ -41,10 +41,11 @@ package struct FleetReport: Sendable {
 
   /// The state in a few words, and why the store is not used or does not take everything.
   package var state: String {
-    if isClockRefused, let clockDifference {
-      return "not used: its clock differs from this machine's by \(abs(clockDifference)) s"
-    }
     guard store.isUp else { return store.state + (store.lastFailure.map { "; \($0)" } ?? "") }
+    guard let clockDifference else {
+      return "not used: its time is not known" + (store.complaint.map { ": \($0)" } ?? "")
+    }
+    if isClockRefused { return "not used: its clock differs from this machine's by \(abs(clockDifference)) s" }
     guard knowsFlushes else { return "not used: flushes are not read" + (flushFailure.map { ": \($0)" } ?? " yet") }
     return store.state + (store.complaint.map { ": \($0)" } ?? "")
   }
@@ -59,7 +60,8 @@ extension FleetLevel {
   /// The state, without the members.
   package var report: FleetReport {
     loop.assertCurrent()
-    let unknown = FleetReport(store: StoreReport(state: "not known", isUp: link.isUp, since: loop.now), own: member)
+    let unknown = FleetReport(
+      store: StoreReport(state: "no longer used", isUp: link.isUp, since: loop.now), own: member)
     var report = describe?() ?? unknown
     (report.memberCount, report.knowsFlushes) = (memberCount, flushReading == .current)
     (report.counters, report.droppedWrites) = (counters, droppedWrites)

@@ -12,7 +12,7 @@ struct FlushCommand: ParsableCommand {
       "not listed" replies of providers. The daemon fetches names of refresh.keep again at once, within the budget of \
       [refresh], and other names when a client asks for them. Questions in flight are not interrupted. The \
       cache file, if there is one, has been replaced when the command exits. With cache.redis the other daemons of the \
-      site flush the same names; --local keeps it to this one.
+      fleet flush the same names; --local keeps it to this one.
 
       Example: httpdnsd flush www.example.com
       Example: httpdnsd flush --below example.com
