@@ -43,7 +43,10 @@ extension RESPFailure: CustomStringConvertible {
   /// Words for a log line.
   public var description: String {
     switch self {
-    case .type(let octet): "no reply begins with octet \(octet)"
+    case .type(0x15): "the server speaks TLS"
+    case .type(let octet) where (0x20..<0x7F).contains(octet):
+      "it begins with '\(Unicode.Scalar(octet))', so the server is no Redis server"
+    case .type(let octet): "it begins with octet \(octet), so the server is no Redis server"
     case .lineEnd: "a line does not end with CR LF"
     case .number: "a number is malformed"
     case .length: "a length is out of range"

@@ -316,7 +316,7 @@ public final class StoreClient: StoreLink {
     failedChecks = 0
     window.reset()
     set(.up)
-    notes.up("in use")
+    notes.up("up")
     onUp?()
   }
 
@@ -330,7 +330,7 @@ public final class StoreClient: StoreLink {
       default: open(.refused(command), .error, fault.text, for: refusalTime, dropsConnection: true)
       }
     case .nonsense: open(.nonsense, .warning, fault.text, dropsConnection: true)
-    case .tls, .unreachable, .lost: open(.down, .warning, fault.text, dropsConnection: true)
+    case .tls, .unreachable, .unusable, .lost: open(.down, .warning, fault.text, dropsConnection: true)
     }
   }
 

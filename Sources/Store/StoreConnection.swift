@@ -108,13 +108,13 @@ final class StoreConnection {
   }
 
   private func timeOut() {
-    let reason =
+    let fault: StoreFault =
       switch (connector, socket) {
-      case (nil, nil): "its name was not resolved in time"
-      case (_, nil): "no connection in time"
-      default: waiting.isEmpty ? "no TLS handshake in time" : "no reply in time"
+      case (nil, nil): .unreachable("its name was not resolved in time")
+      case (_, nil): .unreachable("no connection in time")
+      default: .unusable(waiting.isEmpty ? "no TLS handshake in time; does the store speak TLS?" : "no reply in time")
       }
-    end(.unreachable(reason))
+    end(fault)
   }
 
   // MARK: - Connecting
@@ -157,7 +157,8 @@ final class StoreConnection {
         switch event {
         case .connected: introduce()
         case .octets(let octets): received(octets)
-        case .ended(.lost(let reason)) where !isReady: end(.unreachable(reason))
+        case .ended(.lost(let reason)) where !isReady:
+          end(.unusable("the connection ended: \(reason)" + (tls == nil ? "; does the store want TLS?" : "")))
         case .ended(let fault): end(fault)
         }
       }

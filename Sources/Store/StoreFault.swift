@@ -4,8 +4,10 @@ import Glibc
 
 /// Why a connection could not be made, or ended.
 enum StoreFault: Error, Hashable {
-  /// The store cannot be reached: it has no address, refuses, or is silent.
+  /// The store cannot be reached: it has no address, or refuses.
   case unreachable(String)
+  /// Something took the connection, and then did not do what a store does.
+  case unusable(String)
   /// TLS failed.
   case tls(String)
   /// A connection that was in use ended.
@@ -25,9 +27,11 @@ enum StoreFault: Error, Hashable {
   var text: String {
     switch self {
     case .unreachable(let reason): "cannot connect: \(reason)"
+    case .unusable(let reason): "connected, but \(reason)"
     case .tls(let reason): "TLS failed: \(reason)"
     case .lost(let reason): "connection lost: \(reason)"
     case .nonsense(let reason): "reply not understood: \(reason)"
+    case .refused(_, let error) where error.kind == .unready: "not ready: \(error.text)"
     case .refused(let command, let error): "\(command) was refused: \(error.text)"
     }
   }
@@ -41,7 +45,7 @@ enum StoreFault: Error, Hashable {
 
 /// An error reply of the store.
 struct StoreError: Hashable {
-  /// All of it.
+  /// All of it, but a full stop at its end.
   let text: String
   /// What it means for the commands that follow.
   let kind: Kind
@@ -62,7 +66,8 @@ struct StoreError: Hashable {
   }
 
   init(_ text: String) {
-    self.text = text
+    // Lines go on behind it.
+    self.text = text.hasSuffix(".") ? String(text.dropLast()) : text
     let code = text.prefix { $0 != " " }
     kind =
       switch code {

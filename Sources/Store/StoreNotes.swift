@@ -5,7 +5,7 @@
 
 import EventLoop
 
-/// Passes a change of state at once, up to four a minute, and one line of each kind a minute. Loop thread only.
+/// Passes a change of state at once, up to eight a minute, and one line of each kind a minute. Loop thread only.
 final class StoreNotes {
   enum Kind: Hashable {
     case down
@@ -18,7 +18,7 @@ final class StoreNotes {
   }
 
   private static let interval = Duration.seconds(60)
-  private static let changeLimit = 4
+  private static let changeLimit = 8
 
   private let address: StoreAddress
   private let loop: any Loop

@@ -160,7 +160,7 @@ public final class StoreStream {
     case .refused(let command, let error) where error.kind != .unready:
       pause(StoreStream.refusalTime) { [unowned self] in open() }
       notes.down(.refused(command), .error, "\(fault.text); not used, next attempt in 60 s")
-    case .lost, .nonsense, .refused, .tls, .unreachable:
+    case .lost, .nonsense, .refused, .tls, .unreachable, .unusable:
       let time = backoff.next(using: &random)
       pause(time) { [unowned self] in open() }
       // If the next attempt succeeds, that the connection ended is no news.

@@ -78,17 +78,27 @@ final class StoreTLSContext {
     if verification == Int(X509_V_ERR_HOSTNAME_MISMATCH) || verification == Int(X509_V_ERR_IP_ADDRESS_MISMATCH) {
       return .tls("the certificate is not for '\(settings.name)'")
     }
-    if verification != Int(X509_V_OK) {
-      return .tls("the certificate is not accepted: \(String(cString: X509_verify_cert_error_string(verification)))")
+    let words = String(cString: X509_verify_cert_error_string(verification))
+    if StoreTLSContext.untrusted.contains(verification) {
+      return .tls("who signed the certificate is not trusted (\(words)); fleet.ca_file names who else is")
     }
+    if verification != Int(X509_V_OK) { return .tls("the certificate is not accepted: \(words)") }
     return .tls(StoreTLSContext.reason ?? "the store closed the connection during the handshake")
   }
+
+  /// Results of a verification that fails for want of a trusted authority.
+  private static let untrusted = [
+    X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY,
+    X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN,
+    X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE,
+  ].map { Int($0) }
 
   /// OpenSSL's words for what has just failed; nil if the other end closed the connection.
   static var reason: String? {
     let code = ERR_get_error()
     ERR_clear_error()
-    guard code != 0 else { return nil }
+    // Whether or not it said goodbye.
+    guard code != 0, ERR_GET_REASON(code) != SSL_R_UNEXPECTED_EOF_WHILE_READING else { return nil }
     guard let words = ERR_reason_error_string(code) else { return "TLS error \(code)" }
     return String(cString: words)
   }

@@ -10,6 +10,8 @@ extension Exposition {
   mutating func write(_ fleet: FleetReport, _ providers: [ProviderReport]) {
     let counters = fleet.counters
     gauge("httpdnsd_fleet_up", "Whether the store of cache.redis is used.", fleet.isUsed ? 1 : 0)
+    gauge(
+      "httpdnsd_fleet_degraded", "Whether the store refuses writes or a command.", fleet.store.complaint == nil ? 0 : 1)
     gauge("httpdnsd_fleet_members", "Daemons that share the store, this one among them.", fleet.memberCount ?? 0)
     counter("httpdnsd_fleet_requests_total", "Looks for answers in the store, by result.") { samples in
       for result in FleetResult.allCases {
@@ -35,7 +37,7 @@ extension Exposition {
       }
     }
     counter(
-      "httpdnsd_fleet_writes_dropped_total", "Values that the store did not take, or that were too many.",
+      "httpdnsd_fleet_writes_dropped_total", "Values that the store did not take, or that were dropped before.",
       fleet.droppedWrites + counters.failedWrites)
     counter("httpdnsd_fleet_flushes_total", "Flushes of other daemons, by what was done.") { samples in
       samples.add(counters.flushes, [MetricLabel("result", "done")])

@@ -60,6 +60,19 @@ import Testing
     #expect(done.content.hasSuffix("\nnotified: 2 other daemons of the fleet\n") && !done.isIncomplete)
     #expect(try scene.client.flush([], below: false, .json).content.hasSuffix(",\"notified\":2}\n"))
     #expect(try !scene.client.flush(["a.example"], below: true, isLocal: true, .text).content.contains("fleet"))
+    let reaches: [(FlushReach, String)] = [
+      (.notified(nil), "\nnotified: the other daemons of the fleet; the store does not say how many\n"),
+      (
+        .notified(3, different: 1),
+        "\n1 of them with a different configuration: one with another secret does not flush\n"
+      ),
+    ]
+    for (reach, text) in reaches {
+      answers.reach = reach
+      let other = try ControlScene(answers)
+      let content = try other.client.flush([], below: false, .text).content
+      #expect(content.hasSuffix(text), "\(content)")
+    }
     answers.reach = .failed("the store is not reached")
     let failing = try ControlScene(answers)
     let failed = try failing.client.flush([], below: false, .text)
@@ -89,8 +102,10 @@ import Testing
     let shown = try scene.client.fleet(.text)
     #expect(!shown.isIncomplete)
     for part in [
-      "redis://127.0.0.1:6379/0: in use, answers in 0.2", "7 won, 6 left to others, 1 of which did not answer in time",
-      "not sealed: fleet.secret_file is not set", "ali: 340 of 1000 today, by all daemons of the fleet", "seal 4",
+      "redis://127.0.0.1:6379/0: in use, answers in 200 µs",
+      "7 won, 6 left to others, 1 of which did not answer in time",
+      "not sealed: fleet.secret_file is not set", "ali: 340 of 1000 today, by all daemons of the fleet",
+      "4 not sealed with this secret",
       "web-1 (this one)", "different: no answers are shared with it",
     ] { #expect(shown.content.contains(part), "\(shown.content)") }
     let json = try scene.client.fleet(.json).content

@@ -159,6 +159,11 @@ import Testing
     #expect(sample.fleet == TopSample.Fleet(isUp: true, state: "up", hits: 0, misses: 0, adopted: 20))
     let lines = TopFrame(sample, after: nil).lines(rows: 40).map(\.text)
     #expect(lines.contains("fleet      0.0 answers of other daemons/s, 0.0 misses/s, 2.0 refreshes adopted/s"))
+    numbers.statistics.fleet?.store.state = "up, without writes"
+    numbers.statistics.fleet?.store.complaint = "OOM"
+    let full = try #require(TopSample(json: StatsText(numbers: numbers, busiest: []).json))
+    #expect(
+      TopFrame(full, after: nil).lines(rows: 40).contains { $0.text.hasSuffix("; store up, without writes: OOM") })
     numbers.statistics.fleet?.store = StoreReport(state: "refused", isUp: false, since: BootInstant(nanoseconds: 0))
     let down = try #require(TopSample(json: StatsText(numbers: numbers, busiest: []).json))
     let shown = TopFrame(down, after: nil).lines(rows: 40).map(\.text)

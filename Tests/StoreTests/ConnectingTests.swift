@@ -16,7 +16,7 @@ import Testing
       #expect(scene.client.report.state == "connecting")
       #expect(await scene.client.ask("GET", "k") == .failure(.open))
       loop.skip(.seconds(10))
-      #expect(scene.client.report.lastFailure == "cannot connect: no reply in time")
+      #expect(scene.client.report.lastFailure == "connected, but no reply in time")
       #expect(await loop.until { store.connectionCount == 0 })
     }
   }

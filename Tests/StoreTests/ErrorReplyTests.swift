@@ -112,7 +112,7 @@ import Testing
   }
 
   @Test(arguments: [
-    "NOAUTH Authentication required.", "WRONGPASS invalid username-password pair", "NOPERM no permission",
+    "NOAUTH Authentication required", "WRONGPASS invalid username-password pair", "NOPERM no permission",
     "ERR DB index is out of range",
   ]) func `a user that is refused is one error line, and is tried again after a minute`(error: String) throws {
     try onLoop { loop in

@@ -46,13 +46,13 @@ struct FleetText: ControlText {
     let counters = report.counters
     let hits = counters.count(of: .hit)
     let asked = hits + counters.count(of: .miss) + counters.count(of: .rejected)
-    let latency = report.isUsed ? report.store.latency.map { ", answers in \(TimeText.milliseconds($0))" } ?? "" : ""
+    let latency = report.isUsed ? report.store.latency.map { ", answers in \(TimeText.fine($0))" } ?? "" : ""
     var rows = [["store", "\(report.place): \(report.state)\(latency)"]]
     rows.append([
       "answers",
       "\(counted(asked, "look")), \(asked == 0 ? "none" : "\(hits * 100 / asked) %") with an answer; "
-        + "\(counters.count(of: .rejected)) refused, \(counters.count(of: .timeout)) too late, "
-        + "\(counters.count(of: .open)) without the store",
+        + "\(counters.count(of: .rejected)) with one that was ignored, \(counters.count(of: .timeout)) too late, "
+        + "\(counters.count(of: .open) + counters.count(of: .error)) without the store",
     ])
     rows.append([
       "leases",
@@ -68,11 +68,13 @@ struct FleetText: ControlText {
     ])
     for line in providers {
       let limit = line.limit == 0 ? "" : " of \(line.limit)"
-      rows.append(["units", "\(line.name): \(line.units)\(limit) today, by all daemons of the fleet"])
+      let units =
+        "\(line.name): \(report.isUsed ? "" : "at least ")\(line.units)\(limit) today, by all daemons of the fleet"
+      rows.append(["units", units + (report.isUsed ? "" : ", as far as this one knows")])
     }
-    let refused = FleetRejection.allCases.filter { counters.rejected[$0] != nil }
-      .map { "\($0.rawValue) \(counters.rejected[$0] ?? 0)" }
-    if !refused.isEmpty { rows.append(["refused", refused.joined(separator: ", ")]) }
+    let ignored = FleetRejection.allCases.filter { counters.rejected[$0] != nil }
+      .map { "\(counters.rejected[$0] ?? 0) \($0.words)" }
+    if !ignored.isEmpty { rows.append(["ignored", ignored.joined(separator: ", ")]) }
     var lines = TextTable.lines(rows)
     if !report.members.isEmpty {
       let hosts = Dictionary(report.members.map { ($0.member.host, 1) }, uniquingKeysWith: +)
@@ -123,6 +125,23 @@ struct FleetText: ControlText {
       "units": JSONText.object(providers.map { ($0.name, "\($0.units)") }),
       "members": JSONText.array(members),
     ])
+  }
+}
+
+extension FleetRejection {
+  /// Behind a number of values.
+  fileprivate var words: String {
+    switch self {
+    case .size: "too large"
+    case .version: "of another version"
+    case .seal: "not sealed with this secret"
+    case .message: "without a DNS response"
+    case .question: "to another question"
+    case .lifetime: "with impossible times"
+    case .expired: "about to expire"
+    case .flushed: "from before a flush"
+    case .records: "with records that are not accepted"
+    }
   }
 }
 

@@ -73,8 +73,11 @@ struct FlushText: ControlText {
   private var reachLine: String {
     switch reach {
     case nil: ""
-    case .notified(nil): "notified: the other daemons of the fleet; the store does not say how many\n"
-    case .notified(let count?): "notified: \(FlushText.count(count, "other daemon")) of the fleet\n"
+    case .notified(nil, _): "notified: the other daemons of the fleet; the store does not say how many\n"
+    case .notified(let count?, let different):
+      "notified: \(FlushText.count(count, "other daemon")) of the fleet\n"
+        + (different == 0
+          ? "" : "\(different) of them with a different configuration: one with another secret does not flush\n")
     case .failed(let reason): "other daemons of the fleet were not notified: \(reason)\n"
     }
   }
@@ -87,7 +90,7 @@ struct FlushText: ControlText {
     ])
   }
 
-  private var notified: Int? { if case .notified(let count) = reach { count } else { nil } }
+  private var notified: Int? { if case .notified(let count, _) = reach { count } else { nil } }
   private var fleetProblem: String? { if case .failed(let reason) = reach { reason } else { nil } }
 
   /// A flush that a crash would revert, or that other daemons know nothing of, counts as failed.

@@ -194,7 +194,9 @@ extension TopFrame {
     let head = ["provider", "state", "transfers/s", "failures/s", "round trip", "units today", "server"]
     let rows = sample.providers.map { provider in
       let last = last(provider)
-      let units = "\(provider.unitsToday)" + (provider.unitsPerDay > 0 ? " of \(provider.unitsPerDay)" : "")
+      let units =
+        "\(provider.unitsToday)" + (provider.fleetUnits.map { ", fleet \($0)" } ?? "")
+        + (provider.unitsPerDay > 0 ? " of \(provider.unitsPerDay)" : "")
       return [
         provider.name, provider.state, decimal(rate(provider.transfers, last?.transfers ?? 0)),
         decimal(rate(provider.failures, last?.failures ?? 0)),
@@ -334,7 +336,8 @@ extension TopFrame {
         "round_trip_ms": JSONText.latency(roundTrips(provider)),
         "transfers_per_second": number(rate(provider.transfers, last?.transfers ?? 0)),
         "failures_per_second": number(rate(provider.failures, last?.failures ?? 0)),
-        "units_today": "\(provider.unitsToday)", "units_per_day": "\(provider.unitsPerDay)",
+        "units_today": "\(provider.unitsToday)",
+        "fleet_units_today": provider.fleetUnits.map { "\($0)" }, "units_per_day": "\(provider.unitsPerDay)",
       ])
     }
     let names = rows().prefix(TopFrame.mostNames).map { row in

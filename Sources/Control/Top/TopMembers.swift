@@ -31,7 +31,8 @@ struct TopMembers {
       "label": JSONText.string(report.state.label), "explanation": report.explanation(now: now).map(JSONText.string),
       "server": report.server.map(JSONText.string), "transfers": "\(report.transfers)",
       "failures": "\(report.failures)", "units_today": "\(report.unitsToday)",
-      "units_per_day": "\(report.unitsPerDay)", "round_trip_ms": JSONText.histogram(report.roundTrips),
+      "fleet_units_today": report.fleetUnits.map { "\($0)" }, "units_per_day": "\(report.unitsPerDay)",
+      "round_trip_ms": JSONText.histogram(report.roundTrips),
     ])
   }
 

@@ -21,6 +21,8 @@ public struct TopSample: Sendable, Equatable {
     public var failures: UInt64 = 0
     /// Billing units of the current day (UTC).
     public var unitsToday: UInt64 = 0
+    /// Those of all daemons of the fleet; nil if they are not added up.
+    public var fleetUnits: UInt64?
     /// `units_per_day`; 0 for no limit.
     public var unitsPerDay: UInt64 = 0
     /// The round-trip times of replies.
@@ -166,6 +168,7 @@ extension TopSample.Provider {
     (reason, server) = (try provider.text("explanation", absent: ""), try provider.text("server", absent: ""))
     (transfers, failures) = (try provider.number("transfers"), try provider.number("failures"))
     (unitsToday, unitsPerDay) = (try provider.number("units_today"), try provider.number("units_per_day"))
+    if let units = provider.find("fleet_units_today") { fleetUnits = try units.number() }
     roundTrips = try provider.member("round_trip_ms").histogram()
   }
 }

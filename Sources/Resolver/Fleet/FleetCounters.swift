@@ -52,7 +52,7 @@ package struct FleetCounters: Sendable {
   package var adopted: UInt64 = 0
   package var led: UInt64 = 0
   package var alone: UInt64 = 0
-  /// Values that were sent, and those that the store refused.
+  /// Values that the store took, and those that it did not.
   package var writes: UInt64 = 0
   package var failedWrites: UInt64 = 0
   /// How often the store had lost its data.

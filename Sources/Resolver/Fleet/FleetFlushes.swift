@@ -18,8 +18,9 @@ package struct RemoteFlush: Sendable {
 
 /// Whether the other daemons were notified of a flush.
 package enum FlushReach: Hashable, Sendable {
-  /// So many other daemons are there; nil if the store does not say.
-  case notified(Int?)
+  /// So many other daemons are there; nil if the store does not say. So many of them have a different configuration, site or
+  /// secret: with another secret they cannot read the flush.
+  case notified(Int?, different: Int = 0)
   /// The store is down, or refused it: only this daemon's cache was flushed.
   case failed(String)
 }
@@ -42,6 +43,8 @@ extension FleetLevel {
   /// Anybody who can write to the store can make all daemons fetch everything again, by flushes where there is no secret,
   /// and by more entries than the stream holds: so often in a minute they are carried out, and what is more waits.
   private static let mostPerMinute = 6
+  /// The pause between lines about entries that are no flushes for this daemon.
+  private static let refusalPause = Duration.seconds(3_600)
   /// The ID that is before that of every entry.
   static let firstEntry = "0-0"
 
@@ -95,13 +98,21 @@ extension FleetLevel {
       if backlogBegin == nil { backlogBegin = time }
       backlogCount += 1
       guard fields.count == 2, case .bulk(let octets) = fields[1], let note = FlushNote(octets, keys) else {
-        counters.refusedFlushes += 1
+        noteRefused()
         continue
       }
       if note.sender != identity { backlog.add(note.names, until: min(note.end(addedAt: time), latestFlush)) }
     }
     if entries.count < FleetLevel.entriesAtOnce { caughtUp() } else { flushReading = .behind }
     return lastFlush != before
+  }
+
+  /// An entry of the stream is none for this daemon.
+  private func noteRefused() {
+    counters.refusedFlushes += 1
+    if let refusalNotedAt, loop.now - refusalNotedAt < FleetLevel.refusalPause { return }
+    refusalNotedAt = loop.now
+    note(FleetNote(isProblem: true, text: "a flush was not carried out: it has another secret, or is damaged"))
   }
 
   /// All entries are known: carries out those that were read in a row.
@@ -132,6 +143,11 @@ extension FleetLevel {
     guard !isProven, !mayFlush() else { return carryOut(batch) }
     waitingFlushes.add(batch)
     guard flushTimer == nil, let oldest = recentFlushes.first else { return }
+    note(
+      FleetNote(
+        isProblem: false,
+        text:
+          "more than \(FleetLevel.mostPerMinute) flushes of others within a minute: further ones wait for up to 60 s"))
     flushTimer = loop.schedule(after: max(.zero, oldest + .seconds(60) - loop.now)) { [weak self] in
       guard let self else { return }
       flushTimer = nil
@@ -179,7 +195,8 @@ extension FleetLevel {
     case .failure where link.isUp: return .failed("the connection to the store was lost")
     case .failure: return .failed("the store is \(report.state)")
     }
-    return .notified(await members()?.count { $0.member.id != member.id })
+    guard let others = await members()?.filter({ $0.member.id != member.id }) else { return .notified(nil) }
+    return .notified(others.count, different: others.count { $0.member.fingerprint != member.fingerprint })
   }
 
   /// Sends a command of a person, who waits for up to a second.

@@ -74,6 +74,8 @@ package final class FleetLevel {
   var backlogBegin: Int64?
   /// When flushes were carried out for which nobody had shown the secret.
   var recentFlushes: [BootInstant] = []
+  /// When an entry that is no flush for this daemon was last logged.
+  var refusalNotedAt: BootInstant?
   /// Flushes beyond those, and the timer that carries them out.
   var waitingFlushes = FlushBatch()
   var flushTimer: LoopTimer?
@@ -404,11 +406,15 @@ package final class FleetLevel {
   private func write(
     of answer: HTTPDNSAnswer, to question: FleetQuestion, from provider: String, lifetime: UInt32, sentAt: BootInstant
   ) -> WriteQueue.Write? {
-    guard lifetime >= FleetLevel.shortestLifetime, !answer.isEmptyAmbiguous, isUsable, link.mayWrite,
+    guard lifetime >= FleetLevel.shortestLifetime, !answer.isEmptyAmbiguous, isUsable,
       answer.responseCode == .noError || answer.responseCode == .nxDomain,
       answer.scopePrefixLength ?? 0 <= question.subnet?.length ?? 0,
       let now = clock.time(at: loop.now.nanoseconds), let stored = clock.time(at: sentAt.nanoseconds)
     else { return nil }
+    guard link.mayWrite else {
+      counters.failedWrites += 1
+      return nil
+    }
     var header = Header()
     header.qr = true
     header.ad = answer.isAuthenticated
@@ -429,14 +435,13 @@ package final class FleetLevel {
   private func write() {
     while writing < FleetLevel.mostWriting, link.isUp, link.mayWrite, let next = writes.next() {
       writing += 1
-      counters.writes += 1
       let words = [
         FleetLevel.set, next.key, next.value, FleetLevel.milliseconds, Array("\(next.lifetime)".utf8),
       ]
       link.post(words) { [weak self] result in
         guard let self else { return }
         writing -= 1
-        if case .failure = result { counters.failedWrites += 1 }
+        if case .success = result { counters.writes += 1 } else { counters.failedWrites += 1 }
         write()
       }
       // Whoever waits for the lease finds the answer now.

@@ -15,6 +15,8 @@ extension FleetLevel {
   private static let (busyPause, idlePause) = (Duration.seconds(30), Duration.seconds(600))
   /// The pause between counts of the members, for each of them: in a large fleet all count less often.
   private static let countPause = Duration.milliseconds(300)
+  /// When they are counted again after the first sign of life over a connection.
+  private static let recount = Duration.seconds(3)
   /// How many members are read at once: a reply has to be less than 64 KiB.
   private static let page = 256
   /// The most members that are read.
@@ -32,7 +34,11 @@ extension FleetLevel {
   func sign() {
     armPresence()
     guard link.isUp, let now = clock.time(at: loop.now.nanoseconds) else { return }
-    if signedAt == nil { lookForMarks() }
+    if signedAt == nil {
+      lookForMarks()
+      // Others that have just started are there by then.
+      loop.schedule(after: FleetLevel.recount) { [weak self] in self?.countMembers() }
+    }
     signedAt = loop.now
     if link.mayWrite, !clock.isOff || !keys.hasSecret {
       link.post([FleetLevel.add, keys.members, Array("\(now)".utf8), Array(member.text.utf8)], nil)
@@ -41,6 +47,11 @@ extension FleetLevel {
     }
     let pause = max(FleetLevel.busyPause, FleetLevel.countPause * (memberCount ?? 0))
     if let countedAt, loop.now - countedAt < pause { return }
+    countMembers()
+  }
+
+  private func countMembers() {
+    guard link.isUp else { return }
     countedAt = loop.now
     read(FleetLevel.post(link)) { [weak self] members in
       if let members { self?.memberCount = members.count }
