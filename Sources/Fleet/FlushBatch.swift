@@ -47,17 +47,6 @@ public struct FlushBatch: Sendable {
     count = before + other.count
   }
 
-  /// The same flushes, of what was asked for until a later time.
-  ///
-  /// - Parameter time: milliseconds of the store's clock; an earlier one changes nothing.
-  public func lengthened(to time: Int64) -> FlushBatch {
-    var batch = self
-    batch.everythingUntil = everythingUntil.map { max($0, time) }
-    batch.alone.until = max(alone.until, time)
-    batch.andBelow.until = max(andBelow.until, time)
-    return batch
-  }
-
   private static func add(_ names: [DomainName], _ time: Int64, to part: inout Part) {
     part.names.formUnion(names)
     part.until = max(part.until, time)

@@ -235,7 +235,7 @@ public final class StoreClient: StoreLink {
     guard state == .up || state == .checking || state == .connecting else { return }
     switch error.kind {
     case .command: break
-    case .permission where state == .up:
+    case .permission where command != "PING":
       refusedCommands[command] = (error.text, loop.now + refusalTime)
       notes.line(.refused(command), .error, "\(command) was refused, next attempt in 60 s: \(error.text)")
     case .identity, .permission:

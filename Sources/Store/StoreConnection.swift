@@ -158,13 +158,17 @@ final class StoreConnection {
         case .connected: introduce()
         case .octets(let octets): received(octets)
         case .ended(.lost(let reason)) where !isReady:
-          end(.unusable("the connection ended: \(reason)" + (tls == nil ? "; does the store want TLS?" : "")))
+          end(.unusable("the connection ended: \(reason)" + (mayWantTLS ? "; does the store want TLS?" : "")))
         case .ended(let fault): end(fault)
         }
       }
     } catch {
       end(error)
     }
+  }
+
+  private var mayWantTLS: Bool {
+    if case .tcp = settings.address { tls == nil } else { false }
   }
 
   // MARK: - The first commands

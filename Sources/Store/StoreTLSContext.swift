@@ -80,7 +80,7 @@ final class StoreTLSContext {
     }
     let words = String(cString: X509_verify_cert_error_string(verification))
     if StoreTLSContext.untrusted.contains(verification) {
-      return .tls("who signed the certificate is not trusted (\(words)); fleet.ca_file names who else is")
+      return .tls("the certificate's issuer is not trusted (\(words)); set fleet.ca_file")
     }
     if verification != Int(X509_V_OK) { return .tls("the certificate is not accepted: \(words)") }
     return .tls(StoreTLSContext.reason ?? "the store closed the connection during the handshake")

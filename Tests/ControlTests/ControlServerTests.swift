@@ -64,7 +64,7 @@ import Testing
       (.notified(nil), "\nnotified: the other daemons of the fleet; the store does not say how many\n"),
       (
         .notified(3, different: 1),
-        "\n1 of them with a different configuration: one with another secret does not flush\n"
+        "\nnotified: 3 other daemons of the fleet; of 1 the configuration differs: not flushed where the secret does\n"
       ),
     ]
     for (reach, text) in reaches {

@@ -131,12 +131,12 @@ import Testing
     fleet.join(fleet.scenes[1], 1, start: 1, ledger: ledger)
     spend(10, fleet, 1)
     spend(500, fleet, 0)
-    // Also what it only read.
-    fleet.fleet(1).limitedAccounts = ["acc"]
-    fleet.fleet(1).readUnits()
     let day = fleet.loop.wallTime / 86_400
     spend(20, fleet, 1, day: day)
+    fleet.loop.advance(by: .seconds(60))
+    // What it only read is worth no write of its own.
     spend(700, fleet, 0, day: day)
+    fleet.fleet(1).limitedAccounts = ["acc"]
     fleet.fleet(1).readUnits()
     fleet.loop.advance(by: .milliseconds(5))
     ledger.close()

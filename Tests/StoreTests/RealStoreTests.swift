@@ -240,7 +240,7 @@ import Testing
     let cases: [(UInt16, name: String, authority: String, reason: String)] = [
       (port, "other.test", certificates.authority, "the certificate is not for 'other.test'"),
       (port, "127.0.0.1", certificates.authority, "the certificate is not for '127.0.0.1'"),
-      (port, "store.test", "", "who signed the certificate is not trusted ("),
+      (port, "store.test", "", "the certificate's issuer is not trusted ("),
       (expiredPort, "store.test", certificates.authority, "the certificate is not accepted: certificate has expired"),
       (port, "", certificates.authority, "'' is no name for a certificate"),
       (port, "store.test", folder.path(of: "nothing.pem"), "nothing.pem: no certificate (PEM) in it, or unreadable"),

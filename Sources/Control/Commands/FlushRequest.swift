@@ -75,9 +75,8 @@ struct FlushText: ControlText {
     case nil: ""
     case .notified(nil, _): "notified: the other daemons of the fleet; the store does not say how many\n"
     case .notified(let count?, let different):
-      "notified: \(FlushText.count(count, "other daemon")) of the fleet\n"
-        + (different == 0
-          ? "" : "\(different) of them with a different configuration: one with another secret does not flush\n")
+      "notified: \(FlushText.count(count, "other daemon")) of the fleet"
+        + (different == 0 ? "\n" : "; of \(different) the configuration differs: not flushed where the secret does\n")
     case .failed(let reason): "other daemons of the fleet were not notified: \(reason)\n"
     }
   }

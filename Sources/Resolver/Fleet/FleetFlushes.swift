@@ -43,6 +43,8 @@ extension FleetLevel {
   /// Anybody who can write to the store can make all daemons fetch everything again, by flushes where there is no secret,
   /// and by more entries than the stream holds: so often in a minute they are carried out, and what is more waits.
   private static let mostPerMinute = 6
+  /// How long a stream may be dead before TCP's keepalive notices, and more, in milliseconds.
+  private static let longestUnnoticed: Int64 = 300_000
   /// The pause between lines about entries that are no flushes for this daemon.
   private static let refusalPause = Duration.seconds(3_600)
   /// The ID that is before that of every entry.
@@ -64,12 +66,22 @@ extension FleetLevel {
   package func flushesConnected(_ isConnected: Bool) {
     noteUsed()
     flushReading = isConnected ? .behind : .away
-    (backlogCount, backlogBegin) = (0, nil)
+    backlogBegin = nil
   }
 
   /// Values of the store were used until now, if all flushes seemed to be known.
   private func noteUsed() {
-    if flushReading == .current { usedUntil = loop.now }
+    if flushReading == .current, let now = clock.time(at: loop.now.nanoseconds) { usedUntil = now }
+  }
+
+  /// Until when the cache is flushed, by a flush of what was asked for until a time, in milliseconds of the store's clock.
+  ///
+  /// A value from before the flush may have been taken from the store as long as the flush was not known: for as long as a
+  /// stream can be dead unnoticed. A flush that is older, such as one that somebody repeats, flushes no more than it did.
+  private func endInCache(of end: Int64) -> Int64 {
+    let ownBegin = wasCurrent ? nil : clock.time(at: createdAt.nanoseconds)
+    guard let used = usedUntil ?? ownBegin, used - end <= FleetLevel.longestUnnoticed else { return end }
+    return max(end, used)
   }
 
   /// Takes entries of the stream, or that there are no more, and carries out what they say.
@@ -89,7 +101,7 @@ extension FleetLevel {
       flushReading = .behind
       return false
     }
-    let before = lastFlush
+    let (before, isNew) = (lastFlush, flushReading == .current)
     for entry in entries {
       guard case .array(let parts) = entry, parts.count == 2, case .bulk(let id) = parts[0],
         case .array(let fields) = parts[1], let time = FleetLevel.time(ofEntry: id)
@@ -98,18 +110,23 @@ extension FleetLevel {
       if backlogBegin == nil { backlogBegin = time }
       backlogCount += 1
       guard fields.count == 2, case .bulk(let octets) = fields[1], let note = FlushNote(octets, keys) else {
-        noteRefused()
+        refused(isNew: isNew)
         continue
       }
-      if note.sender != identity { backlog.add(note.names, until: min(note.end(addedAt: time), latestFlush)) }
+      guard note.sender != identity else { continue }
+      // Values of the store are old at once; what may have to wait is the cache.
+      let end = min(note.end(addedAt: time), latestFlush)
+      flushes.note(note.names, at: end)
+      backlog.add(note.names, until: endInCache(of: end))
     }
     if entries.count < FleetLevel.entriesAtOnce { caughtUp() } else { flushReading = .behind }
     return lastFlush != before
   }
 
-  /// An entry of the stream is none for this daemon.
-  private func noteRefused() {
+  /// An entry of the stream is none for this daemon. One that was there before may be of an earlier secret.
+  private func refused(isNew: Bool) {
     counters.refusedFlushes += 1
+    guard isNew else { return }
     if let refusalNotedAt, loop.now - refusalNotedAt < FleetLevel.refusalPause { return }
     refusalNotedAt = loop.now
     note(FleetNote(isProblem: true, text: "a flush was not carried out: it has another secret, or is damaged"))
@@ -119,15 +136,16 @@ extension FleetLevel {
   private func caughtUp() {
     let (batch, begin, count) = (backlog, backlogBegin, backlogCount)
     (backlog, backlogBegin, backlogCount) = (FlushBatch(), nil, 0)
-    flushReading = .current
+    (flushReading, wasCurrent, usedUntil) = (.current, true, nil)
     // Entries before the first one may have been dropped from the stream. Anybody who can write to the store can fill it.
     if count >= FleetLevel.most, let begin {
+      let end = min(begin, latestFlush)
+      flushes.note(.everything, at: end)
       var all = FlushBatch()
-      all.add(.everything, until: min(begin, latestFlush))
+      all.add(.everything, until: end)
       carryOut(all, isProven: false)
     }
     carryOut(batch, isProven: keys.hasSecret)
-    usedUntil = nil
   }
 
   /// Carries out flushes, or lets them wait.
@@ -135,11 +153,6 @@ extension FleetLevel {
   /// - Parameter isProven: whether their senders have shown the secret.
   private func carryOut(_ batch: FlushBatch, isProven: Bool) {
     guard !batch.isEmpty else { return }
-    // Values of the store are old at once; what may have to wait is the cache.
-    for (names, end) in batch.parts { flushes.note(names, at: end) }
-    // A value from before a flush may have been taken from the store as long as the flush was not known.
-    let used = usedUntil.map { clock.time(at: $0.nanoseconds) ?? .max }
-    let batch = batch.lengthened(to: used ?? .min)
     guard !isProven, !mayFlush() else { return carryOut(batch) }
     waitingFlushes.add(batch)
     guard flushTimer == nil, let oldest = recentFlushes.first else { return }
@@ -192,7 +205,7 @@ extension FleetLevel {
     case .success: break
     case .failure(.error(let text)): return .failed("the store refused it: \(text)")
     case .failure(.timeout): return .failed("the store has not answered within a second; it may have taken it")
-    case .failure where link.isUp: return .failed("the connection to the store was lost")
+    case .failure where link.isUp: return .failed("the store has not replied; it may have taken it")
     case .failure: return .failed("the store is \(report.state)")
     }
     guard let others = await members()?.filter({ $0.member.id != member.id }) else { return .notified(nil) }

@@ -18,6 +18,8 @@ package final class FleetLedger {
   private let writer: StateWriter?
 
   private final class Shared {
+    /// Whether there is more to know than in the file, though not worth a write of its own.
+    var isAhead = false
     var member = RandomOctets.generate(count: 16)
     /// The present one first.
     var stores: [Store] = []
@@ -76,6 +78,7 @@ package final class FleetLedger {
   /// Notes what the fleet has spent, which is worth no write of its own.
   func remember(_ units: FleetUnits, of account: String) {
     guard !shared.stores.isEmpty else { return }
+    shared.isAhead = true
     shared.stores[0].counted[account] = Count(day: units.day, units: units.counted, total: units.total)
   }
 
@@ -88,9 +91,13 @@ package final class FleetLedger {
   }
 
   /// Writes unsaved changes before it returns.
-  package func close() { writer?.close() }
+  package func close() {
+    if shared.isAhead { writer?.changed() }
+    writer?.close()
+  }
 
   private static func content(_ shared: Shared) -> [UInt8] {
+    shared.isAhead = false
     var lines = [firstLine, "member \(Hexadecimal.encode(shared.member))"]
     for store in shared.stores {
       lines.append("epoch \(Hexadecimal.encode(store.epoch))")

@@ -63,8 +63,11 @@ package final class FleetLevel {
   var flushes = FlushLog()
   /// How far the stream of flushes has been read over this connection.
   var flushReading = FlushReading.away
-  /// Until when values of the store may have been used since then; nil if none was.
-  var usedUntil: BootInstant?
+  /// Until when values of the store may have been used since then, in milliseconds of the store's clock; nil if none was.
+  var usedUntil: Int64?
+  /// Whether it was ever current; what the cache has from before may be of the store as well.
+  var wasCurrent = false
+  let createdAt: BootInstant
   /// The ID of the last entry of the stream of flushes that is known.
   var lastFlush = FleetLevel.firstEntry
   /// Flushes that were read since it was current; how many entries were read in a row over this connection, and the time of
@@ -140,6 +143,7 @@ package final class FleetLevel {
     self.settings = settings
     self.link = link
     self.loop = loop
+    createdAt = loop.now
     self.identity = identity
     self.member = member
     self.ledger = ledger
@@ -451,7 +455,8 @@ package final class FleetLevel {
 
   /// Values from before the store was away are not written after newer ones of others.
   func dropWrites() {
-    for dropped in writes.removeAll() { release(dropped.question) }
+    // The leases have ended by themselves, or do so soon.
+    for dropped in writes.removeAll() { leases[dropped.question] = nil }
   }
 
   /// Values that had to make room for newer ones, or came before the store was away.

@@ -13,7 +13,7 @@ package struct FleetReport: Sendable {
   package var store: StoreReport
   /// Counters since the start.
   package var counters = FleetCounters()
-  /// Values that were dropped because too many waited.
+  /// Values that were dropped because too many waited, or the store was away meanwhile.
   package var droppedWrites: UInt64 = 0
   /// By how many seconds the store's clock is ahead; nil if it is not known.
   package var clockDifference: Int64?

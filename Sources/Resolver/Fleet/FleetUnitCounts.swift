@@ -108,6 +108,8 @@ extension FleetLevel {
     // Its list of daemons is another one too.
     signedAt = nil
     sign()
-    onLoss?()
+    (backlogCount, backlogBegin) = (0, nil)
+    // Otherwise the stream begins again with the next connection.
+    if link.isUp { onLoss?() }
   }
 }
