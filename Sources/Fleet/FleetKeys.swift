@@ -85,13 +85,12 @@ public struct FleetKeys: Sendable {
     return Array("\(prefix)u:\(account):\(number)".utf8)
   }
 
-  /// Stands for all that two daemons must have in common to share answers: site, secret and configuration.
+  /// Stands for what two daemons must have in common to share answers: secret, site and configuration, in this order.
   ///
   /// - Parameter route: the fingerprint of the default route.
   public func fingerprint(of route: [UInt8]) -> String {
-    let question = FleetQuestion(
-      name: .root, type: .a, dnssecOK: false, checkingDisabled: false, subnet: nil, fingerprint: route)
-    return String(decoding: key("", question).suffix(8), as: UTF8.self)
+    [Array("secret".utf8), Array("site:".utf8) + site, Array("route:".utf8) + route]
+      .map { Base64URL.encode(Array(names.code(of: $0).prefix(6))) }.joined(separator: ".")
   }
 
   private func key(_ kind: String, _ question: FleetQuestion) -> [UInt8] {

@@ -9,7 +9,7 @@ public struct FleetMember: Hashable, Sendable {
   public var id: String
   /// The version of the program.
   public var version: String
-  /// The fingerprint of its default route; answers are shared where it is the same.
+  /// The fingerprint of its secret, site and default route; answers are shared where it is the same.
   public var fingerprint: String
   /// The name of the machine.
   public var host: String
@@ -20,6 +20,24 @@ public struct FleetMember: Hashable, Sendable {
     self.version = version
     self.fingerprint = fingerprint
     self.host = host
+  }
+
+  /// What keeps two daemons from sharing.
+  public enum Difference: Hashable, Sendable {
+    /// Another secret: neither answers nor flushes are shared.
+    case secret
+    /// Another site: answers are not shared.
+    case site
+    /// Other providers, rules or limits: answers are not shared.
+    case configuration
+  }
+
+  /// The first difference between it and another daemon; nil if there is none.
+  public func difference(from other: FleetMember) -> Difference? {
+    guard fingerprint != other.fingerprint else { return nil }
+    let (own, others) = (fingerprint.split(separator: "."), other.fingerprint.split(separator: "."))
+    guard own.count == 3, others.count == 3 else { return .configuration }
+    return own[0] != others[0] ? .secret : own[1] != others[1] ? .site : .configuration
   }
 
   /// The member of the set.

@@ -63,8 +63,8 @@ import Testing
     let reaches: [(FlushReach, String)] = [
       (.notified(nil), "\nnotified: the other daemons of the fleet; the store does not say how many\n"),
       (
-        .notified(3, different: 1),
-        "\nnotified: 3 other daemons of the fleet; of 1 the configuration differs: not flushed where the secret does\n"
+        .notified(3, strangers: 1),
+        "\nnotified: 3 other daemons of the fleet; 1 more with a different secret cannot read it\n"
       ),
     ]
     for (reach, text) in reaches {
@@ -84,7 +84,7 @@ import Testing
     let alone = try ControlScene()
     let none = try alone.client.fleet(.text)
     #expect(none.content == "no store: cache.redis is empty, or the cache is off\n" && none.isIncomplete)
-    let own = FleetMember(id: "aa", version: "0.2.0", fingerprint: "f1", host: "web-1")
+    let own = FleetMember(id: "aa", version: "0.2.0", fingerprint: "a.b.c", host: "web-1")
     var report = FleetReport(
       store: StoreReport(
         state: "in use", isUp: true, since: BootInstant(nanoseconds: 0), latency: .microseconds(200)), own: own)
@@ -92,7 +92,11 @@ import Testing
     report.place = "redis://127.0.0.1:6379/0"
     report.counters.rejected = [FleetRejection.seal: 4]
     (report.counters.leases.won, report.counters.leases.lost, report.counters.leases.expired) = (7, 6, 1)
-    report.members = [(own, 3), (FleetMember(id: "bb", version: "0.1.0", fingerprint: "f2", host: "web-2"), 40)]
+    report.members = [(own, 3)]
+    for (number, fingerprint) in ["x.y.z", "a.x.c", "a.b.x", "f2"].enumerated() {
+      let other = FleetMember(id: "b\(number)", version: "0.1.0", fingerprint: fingerprint, host: "web-\(2 + number)")
+      report.members.append((other, 40))
+    }
     var answers = Answers()
     answers.fleet = report
     var provider = ProviderReport(name: "ali")
@@ -106,11 +110,15 @@ import Testing
       "7 won, 6 left to others, 1 of which did not answer in time",
       "not sealed: fleet.secret_file is not set", "ali: 340 of 1000 today, by all daemons of the fleet",
       "4 not sealed with this secret",
-      "web-1 (this one)", "different: no answers are shared with it",
+      "web-1 (this one)  0.2.0    3 s ago    the same\n",
+      "different secret: neither answers nor flushes are shared with it",
+      "different site: no answers are shared with it",
+      "40 s ago   different providers, rules or limits: no answers are shared with it\nweb-5",
     ] { #expect(shown.content.contains(part), "\(shown.content)") }
     let json = try scene.client.fleet(.json).content
     for part in [
       "\"is_up\":true", "\"dropped_writes\":1", "\"seal\":4", "\"units\":{\"ali\":340}", "\"is_this\":true",
+      "\"difference\":\"secret\"",
     ] { #expect(json.contains(part), "\(json)") }
     (report.knowsFlushes, report.flushFailure) = (false, "XREAD failed: NOPERM")
     answers.fleet = report

@@ -44,13 +44,26 @@ private let sealed = FleetKeys(namespace: "httpdnsd", site: "", secret: secret)
 
   @Test func `show daemons whether they share, without showing how`() {
     let route = [UInt8](repeating: 1, count: 32)
-    let fingerprints = [
-      plain.fingerprint(of: route), sealed.fingerprint(of: route),
-      FleetKeys(namespace: "httpdnsd", site: "fra", secret: nil).fingerprint(of: route),
-      plain.fingerprint(of: [UInt8](repeating: 2, count: 32)),
-    ]
-    #expect(Set(fingerprints).count == 4 && fingerprints.allSatisfy { $0.utf8.count == 8 })
-    #expect(fingerprints[0] == FleetKeys(namespace: "httpdnsd", site: "", secret: nil).fingerprint(of: route))
+    let secret = Array("0123456789abcdef0123456789abcdef".utf8)
+    func member(_ keys: FleetKeys, _ route: [UInt8]) -> FleetMember {
+      FleetMember(id: "a", version: "1", fingerprint: keys.fingerprint(of: route), host: "h")
+    }
+    for secret in [nil, secret] {
+      let own = member(FleetKeys(namespace: "httpdnsd", site: "", secret: secret), route)
+      #expect(own.fingerprint.utf8.count == 26)
+      #expect(member(FleetKeys(namespace: "httpdnsd", site: "", secret: secret), route).difference(from: own) == nil)
+      let other = FleetKeys(namespace: "httpdnsd", site: "", secret: Array("another secret of 32 octets or so".utf8))
+      #expect(member(other, route).difference(from: own) == .secret)
+      let site = FleetKeys(namespace: "httpdnsd", site: "fra", secret: secret)
+      #expect(member(site, route).difference(from: own) == .site)
+      let routed = member(FleetKeys(namespace: "httpdnsd", site: "", secret: secret), [UInt8](repeating: 2, count: 32))
+      #expect(routed.difference(from: own) == .configuration)
+      var strange = own
+      for text in ["", "x", ".", "a.b", "a.b.c.d", "..."] {
+        strange.fingerprint = text
+        #expect(strange.difference(from: own) == .configuration && own.difference(from: strange) == .configuration)
+      }
+    }
   }
 
   @Test func `differ with all that makes answers differ`() {

@@ -430,6 +430,10 @@ import Testing
 
   @Test func `a flush says whom it has reached, and why not`() {
     let fleet = fleet(2)
+    let stranger = FleetMember(id: "7", version: "1", fingerprint: "x.y.z", host: "h7")
+    let reader = FleetMember(id: "8", version: "1", fingerprint: "f.y.z", host: "h8")
+    for member in [stranger, reader] { fleet.store.members[Array(member.text.utf8)] = fleet.store.time }
+    #expect(flush(fleet, by: 0, www) == .notified(2, strangers: 1))
     fleet.store.refused = ["ZRANGE"]
     #expect(flush(fleet, by: 0, www) == .notified(nil))
     fleet.store.refused = ["XADD"]

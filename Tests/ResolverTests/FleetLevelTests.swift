@@ -81,7 +81,7 @@ final class FleetScene {
     nonisolated(unsafe) let fleet = FleetLevel(
       FleetLevel.Settings(keys: keys), over: link, on: loop,
       identity: [UInt8](repeating: UInt8(number), count: 15) + [start],
-      member: FleetMember(id: "\(number).\(start)", version: "1", fingerprint: "f", host: "h\(number)"),
+      member: FleetMember(id: "\(number).\(start)", version: "1", fingerprint: "f.s.r", host: "h\(number)"),
       ledger: ledger
     ) { notes.add($0.text) }
     link.onUp = { fleet.connected() }

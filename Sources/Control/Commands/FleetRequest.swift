@@ -84,7 +84,7 @@ struct FleetText: ControlText {
           member.host + (hosts[member.host, default: 1] > 1 ? " \(member.id.prefix(8))" : "")
             + (member.id == report.own.id ? " (this one)" : ""), member.version,
           TimeText.rough(.seconds(age)) + " ago",
-          member.fingerprint == report.own.fingerprint ? "the same" : "different: no answers are shared with it",
+          member.difference(from: report.own).map(\.words) ?? "the same",
         ]
       }
       lines += [""] + TextTable.lines([["daemon", "version", "last seen", "configuration"]] + members)
@@ -101,6 +101,7 @@ struct FleetText: ControlText {
       JSONText.object([
         "id": JSONText.string(member.id), "host": JSONText.string(member.host),
         "version": JSONText.string(member.version), "fingerprint": JSONText.string(member.fingerprint),
+        "difference": member.difference(from: report.own).map { JSONText.string("\($0)") },
         "seen_seconds_ago": "\(age)", "is_this": member.id == report.own.id ? "true" : "false",
       ])
     }
@@ -125,6 +126,17 @@ struct FleetText: ControlText {
       "units": JSONText.object(providers.map { ($0.name, "\($0.units)") }),
       "members": JSONText.array(members),
     ])
+  }
+}
+
+extension FleetMember.Difference {
+  /// What is different, and what that means.
+  fileprivate var words: String {
+    switch self {
+    case .secret: "different secret: neither answers nor flushes are shared with it"
+    case .site: "different site: no answers are shared with it"
+    case .configuration: "different providers, rules or limits: no answers are shared with it"
+    }
   }
 }
 

@@ -74,9 +74,9 @@ struct FlushText: ControlText {
     switch reach {
     case nil: ""
     case .notified(nil, _): "notified: the other daemons of the fleet; the store does not say how many\n"
-    case .notified(let count?, let different):
+    case .notified(let count?, let strangers):
       "notified: \(FlushText.count(count, "other daemon")) of the fleet"
-        + (different == 0 ? "\n" : "; of \(different) the configuration differs: not flushed where the secret does\n")
+        + (strangers == 0 ? "\n" : "; \(strangers) more with a different secret cannot read it\n")
     case .failed(let reason): "other daemons of the fleet were not notified: \(reason)\n"
     }
   }

@@ -18,9 +18,9 @@ package struct RemoteFlush: Sendable {
 
 /// Whether the other daemons were notified of a flush.
 package enum FlushReach: Hashable, Sendable {
-  /// So many other daemons are there; nil if the store does not say. So many of them have a different configuration, site or
-  /// secret: with another secret they cannot read the flush.
-  case notified(Int?, different: Int = 0)
+  /// So many other daemons are there, nil if the store does not say, and so many more that cannot read the flush: they have
+  /// another secret.
+  case notified(Int?, strangers: Int = 0)
   /// The store is down, or refused it: only this daemon's cache was flushed.
   case failed(String)
 }
@@ -209,7 +209,8 @@ extension FleetLevel {
     case .failure: return .failed("the store is \(report.state)")
     }
     guard let others = await members()?.filter({ $0.member.id != member.id }) else { return .notified(nil) }
-    return .notified(others.count, different: others.count { $0.member.fingerprint != member.fingerprint })
+    let strangers = others.count { $0.member.difference(from: member) == .secret }
+    return .notified(others.count - strangers, strangers: strangers)
   }
 
   /// Sends a command of a person, who waits for up to a second.

@@ -70,8 +70,8 @@ package final class FleetLevel {
   let createdAt: BootInstant
   /// The ID of the last entry of the stream of flushes that is known.
   var lastFlush = FleetLevel.firstEntry
-  /// Flushes that were read since it was current; how many entries were read in a row over this connection, and the time of
-  /// the first one.
+  /// Flushes that were read since it was current, how many entries that were, and the time of the first one over this
+  /// connection.
   var backlog = FlushBatch()
   var backlogCount = 0
   var backlogBegin: Int64?
