@@ -136,6 +136,8 @@ final class BackgroundWork: @unchecked Sendable {
       fleetSettings = settings
       fleet = settings.map { FleetConnection($0, fleetParts, on: loop) }
       if isCacheLoaded { startFleet() }
+    } else {
+      fleet?.retry()
     }
     fleet?.share(configuration)
     let ranking = RankingSettings(configuration)

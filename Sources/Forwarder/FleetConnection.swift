@@ -100,6 +100,14 @@ final class FleetConnection {
   /// Connects, while the daemon serves. The cache has to be loaded: flushes concern what it has then.
   func start() { client.start() }
 
+  /// Tries at once what rests, since a configuration was read or the network has changed.
+  func retry() {
+    client.retry()
+    flushes.retry()
+    // Whether the store takes writes again shows at once.
+    level.sign()
+  }
+
   /// Adds up the units of providers over the fleet.
   func share(_ configuration: Configuration) {
     level.limitedAccounts = []

@@ -111,6 +111,16 @@ public final class StoreClient: StoreLink {
     if state == .idle { attempt() }
   }
 
+  /// Tries at once what rests: somebody may have mended it.
+  public func retry() {
+    loop.assertCurrent()
+    if writesRestUntil != nil { writesRestUntil = loop.now }
+    for name in refusedCommands.keys { refusedCommands[name]?.until = loop.now }
+    guard state == .resting || state == .dormant else { return }
+    backoff.reset()
+    attempt()
+  }
+
   /// Ends the link. Every caller that waits is notified before it returns; later calls fail with `.closed`.
   public func close() {
     loop.assertCurrent()

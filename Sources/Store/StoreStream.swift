@@ -68,6 +68,14 @@ public final class StoreStream {
     open()
   }
 
+  /// Connects at once if it waits to do so: somebody may have mended something.
+  public func retry() {
+    loop.assertCurrent()
+    guard connection == nil, timer != nil else { return }
+    backoff.reset()
+    connect()
+  }
+
   /// Ends the connection, and does not make another one.
   public func disconnect() {
     loop.assertCurrent()

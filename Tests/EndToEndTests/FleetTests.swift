@@ -232,6 +232,10 @@ import Testing
         settings(lab, 1, Settings.json(simulator.http), redis: store.url, "user = \"httpdnsd\"\npassword = \"no\""))
       try wrong.waitForLog("WRONGPASS")
       #expect(try ask(wrong.address, "n2.bench.example").data == ["198.18.0.2"])
+      // What was mended is tried at once, and not after a minute.
+      try store.command("ACL", "SETUSER", "httpdnsd", ">no")
+      _ = try control(lab, 1, "reload")
+      try join(lab, 1)
     }
   }
 

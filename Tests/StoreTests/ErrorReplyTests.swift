@@ -55,6 +55,36 @@ import Testing
     }
   }
 
+  @Test func `whoever has mended the store need not wait`() throws {
+    try onLoop { loop in
+      let store = ScriptedStore(on: loop)
+      let scene = ClientScene(store.settings, on: loop)
+      scene.client.retry()
+      await loop.turn()
+      #expect(store.accepted == 0, "it was not started")
+      try await scene.up(loop)
+      let errors = ["SET": "OOM command not allowed", "INCRBY": "NOPERM no permission"]
+      store.script = { words in errors[words[0]].map { .error($0) } ?? ScriptedStore.usual(words) }
+      for command in errors.keys { _ = await scene.client.tell(command, "k", "1") }
+      #expect(!scene.client.mayWrite)
+      scene.client.retry()
+      #expect(scene.client.mayWrite && scene.client.report.complaint != nil)
+      store.script = ScriptedStore.usual
+      #expect(await scene.client.tell("INCRBY", "n", "1") == .success(.integer(1)))
+      #expect(await scene.client.tell("SET", "k", "v") == .success(.status("OK")))
+      #expect(scene.client.report.complaint == nil)
+      // The user is refused, which rests for a minute.
+      store.script = { _ in .error("WRONGPASS no") }
+      store.closeConnections()
+      #expect(await loop.until { !scene.client.isUp })
+      scene.client.retry()
+      #expect(await loop.until { scene.client.report.lastFailure == "PING was refused: WRONGPASS no" })
+      store.script = ScriptedStore.usual
+      scene.client.retry()
+      #expect(await loop.until { scene.client.isUp })
+    }
+  }
+
   @Test func `another connection may be to another store, which takes everything`() throws {
     try onLoop { loop in
       let store = ScriptedStore(on: loop)

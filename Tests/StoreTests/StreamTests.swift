@@ -89,6 +89,22 @@ private final class StreamScene {
     }
   }
 
+  @Test func `a stream that rests is tried at once when somebody has mended the store`() throws {
+    try onLoop { loop in
+      let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .error("NOPERM no xread") }
+      let scene = StreamScene(store.settings, on: loop)
+      scene.stream.retry()
+      scene.read()
+      #expect(await loop.until { scene.events.count == 1 })
+      store.script = { $0[0] == "PING" ? .pong : .nothing }
+      scene.stream.retry()
+      #expect(await loop.until { scene.stream.isConnected && store.accepted == 2 })
+      scene.stream.retry()
+      await loop.turn()
+      #expect(scene.connections == 2, "one that is connected stays so")
+    }
+  }
+
   @Test func `a stream that cannot connect again says so, and when it reads again`() throws {
     try onLoop { loop in
       let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .null }

@@ -31,7 +31,7 @@ extension FleetLevel {
   }
 
   /// Gives a sign of life, and looks who else does.
-  func sign() {
+  package func sign() {
     armPresence()
     guard link.isUp, let now = clock.time(at: loop.now.nanoseconds) else { return }
     if signedAt == nil {
