@@ -33,7 +33,7 @@ public struct FleetValue: Equatable, Sendable {
   /// The largest value, in octets.
   public static let mostOctets = 64 << 10
   /// How far a time may be ahead of ours, since clocks are estimated, in milliseconds.
-  private static let tolerance: Int64 = 1_000
+  public static let tolerance: Int64 = 1_000
 
   /// The response with its question: RCODE, answer and authority section with the TTLs that they had when it came.
   public var message: Message

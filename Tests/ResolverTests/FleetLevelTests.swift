@@ -344,6 +344,38 @@ final class FleetScene {
     #expect(fleet.transfers == 3)
   }
 
+  @Test func `an answer is used that a daemon with another estimate of the store's clock has just written`() throws {
+    for error in [-700, 700] as [Int64] {
+      let fleet = FleetScene(2)
+      let now = fleet.loop.now.nanoseconds
+      fleet.fleet(1).clock.note(
+        milliseconds: fleet.store.time + error, sentAt: now, now: now, wallTime: fleet.loop.wallTime)
+      _ = try fleet.ask(0)
+      fleet.loop.advance(by: .milliseconds(1))
+      let ttl = try #require(try fleet.ask(1).answers.first?.ttl)
+      #expect(fleet.transfers == 1 && (58...60).contains(ttl), "\(error): \(ttl)")
+    }
+  }
+
+  @Test func `the store's clock is measured by a short round trip, and not often`() throws {
+    let fleet = FleetScene(1)
+    #expect(fleet.store.commands["TIME"] == 1)
+    // As on a machine that is busy at first.
+    fleet.store.latency = .milliseconds(400)
+    fleet.fleet(0).hasSlept()
+    fleet.loop.advance(by: .milliseconds(500))
+    fleet.store.latency = .milliseconds(1)
+    fleet.loop.advance(by: .seconds(1))
+    #expect(fleet.store.commands["TIME"] == 4)
+    let time = try #require(fleet.fleet(0).clock.time(at: fleet.loop.now.nanoseconds))
+    #expect(abs(time - fleet.store.time) <= 1)
+    // A store that is far away.
+    fleet.store.latency = .milliseconds(100)
+    fleet.fleet(0).hasSlept()
+    fleet.loop.advance(by: .seconds(60))
+    #expect(fleet.store.commands["TIME"] == 9)
+  }
+
   @Test func `after a sleep nothing is used before the store's clock is known again`() throws {
     let fleet = FleetScene(2)
     _ = try fleet.ask(0)

@@ -8,6 +8,11 @@ extension FleetLevel {
   /// By how many seconds the difference of the store's clock has to change for another line in the log.
   private static let smallChange: Int64 = 60
 
+  /// A round trip of `TIME` that is short enough: half of it is the error of the estimate.
+  private static let shortRoundTrip = Duration.milliseconds(10)
+  /// How often the time is asked for until a round trip is short.
+  private static let mostMeasurements = 5
+
   /// The store can be used from now on: it may be another one than before, or have lost its data.
   package func connected() {
     loop.assertCurrent()
@@ -38,6 +43,7 @@ extension FleetLevel {
   /// Asks the store for its time, once at a time.
   func askTime() {
     guard link.isUp, timeAskedAt == nil else { return }
+    if clock.isDue(at: loop.now.nanoseconds) { (shortestRoundTrip, measurements) = (nil, 0) }
     let sentAt = loop.preciseNow
     timeAskedAt = sentAt
     link.post([Array("TIME".utf8)]) { [weak self] in self?.tookTime($0, sentAt) }
@@ -52,6 +58,11 @@ extension FleetLevel {
       let seconds = FleetLevel.number(parts[0]), let microseconds = FleetLevel.number(parts[1]),
       (0...253_402_300_799).contains(seconds), (0..<1_000_000).contains(microseconds)
     else { return }
+    measurements += 1
+    let roundTrip = now - sentAt
+    defer { if roundTrip > FleetLevel.shortRoundTrip, measurements < FleetLevel.mostMeasurements { askTime() } }
+    if let shortestRoundTrip, shortestRoundTrip <= roundTrip { return }
+    shortestRoundTrip = roundTrip
     let wentBackFrom = clock.note(
       milliseconds: seconds * 1_000 + microseconds / 1_000, sentAt: sentAt.nanoseconds, now: now.nanoseconds,
       wallTime: loop.wallTime)

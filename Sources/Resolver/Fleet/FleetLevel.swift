@@ -60,6 +60,9 @@ package final class FleetLevel {
   var notedDifference: Int64?
   /// When the store was asked for its time, if it has not answered yet.
   var timeAskedAt: BootInstant?
+  /// How often it has answered since the clock was due, and the shortest round trip of that: the estimate is of that one.
+  var measurements = 0
+  var shortestRoundTrip: Duration?
   var flushes = FlushLog()
   /// How far the stream of flushes has been read over this connection.
   var flushReading = FlushReading.away
@@ -368,11 +371,11 @@ package final class FleetLevel {
     (answer.scopePrefixLength, answer.extendedError) = (value.scope, value.extendedError)
     answer.isAuthenticated = value.message.header.ad
     guard let longest = lifetime(answer).map({ Int64($0) * 1_000 }) else { throw .records }
-    guard value.expires - value.stored <= longest + FleetLevel.longestTransfer, value.expires - now <= longest else {
-      throw .lifetime
-    }
+    guard value.expires - value.stored <= longest + FleetLevel.longestTransfer,
+      value.expires - now <= longest + FleetValue.tolerance
+    else { throw .lifetime }
     // Rounded so that no record outlives the value.
-    let rest = UInt32(clamping: (value.expires - now) / 1_000)
+    let rest = UInt32(clamping: min(value.expires - now, longest) / 1_000)
     let age = UInt32(clamping: (now - value.stored + 999) / 1_000)
     func aged(_ records: [ResourceRecord]) -> [ResourceRecord] {
       records.map { record in
