@@ -83,11 +83,11 @@ let layer2: [Target] =
   + module("MessageCache", ["DNSWire", "CHotPath"])
   + module("Routing", ["DNSWire", "Files", "PublicSuffixes"])
   + module("Listener", ["EventLoop", "FairShares", "CSocket", "CEvent"])
-  + module("HTTPClient", ["EventLoop", "HTTPMessage", "CCurl", "CHTTP2", "CProcess"])
-  + module("LocalDNS", ["EventLoop", "DNSWire", "Files"], tests: ["CEvent"])
+  + module("HTTPClient", ["EventLoop", "HTTPMessage", "CCurl", "CHTTP2", "CTLS", "CProcess"])
+  + module("LocalDNS", ["EventLoop", "DNSWire", "Files"], tests: ["CEvent", "LocalDNSTestSupport"])
   + module("Refresh")
   + module("Ranking", ["DNSWire"])
-  + module("Fleet", ["DNSWire", "Ciphers"])
+  + module("Fleet", ["DNSWire", "Ciphers", "Files"])
   + module("Probing", ["EventLoop", "CSocket"])
   + module("Store", ["EventLoop", "CTLS"])
   + module("FairShares", ["DNSWire", "CHotPath", "PublicSuffixes"])
@@ -112,7 +112,7 @@ func part(_ name: String, _ dependencies: [Target.Dependency]) -> [Target] {
     .testTarget(
       name: "\(name)Tests",
       dependencies: daemonParts + daemonLibraries + [
-        "Forwarder", "ForwarderTestSupport", "TestSupport", "FuzzProperties",
+        "Forwarder", "ForwarderTestSupport", "LocalDNSTestSupport", "TestSupport", "FuzzProperties",
       ],
       cSettings: glibc, swiftSettings: testSettings),
   ]
@@ -145,7 +145,8 @@ let programs: [Target] =
   + [
     .testTarget(
       name: "ForwarderTestSupport",
-      dependencies: daemonParts + daemonLibraries + ["Forwarder", "TestSupport"], cSettings: glibc,
+      dependencies: daemonParts + daemonLibraries + ["Forwarder", "LocalDNSTestSupport", "TestSupport"],
+      cSettings: glibc,
       swiftSettings: testSettings)
   ]
   + module(
@@ -197,6 +198,10 @@ let programs: [Target] =
     .target(
       name: "TestSupport", dependencies: ["EventLoop", "Refresh", logging], path: "Tests/TestSupport", cSettings: glibc,
       swiftSettings: strict),
+    // Odd plain resolvers on a virtual clock.
+    .target(
+      name: "LocalDNSTestSupport", dependencies: ["LocalDNS", "EventLoop", "DNSWire", "TestSupport"],
+      path: "Tests/LocalDNSTestSupport", cSettings: glibc, swiftSettings: strict),
     .target(
       name: "HTTPTestSupport", dependencies: ["EventLoop", "CEvent"], path: "Tests/HTTPTestSupport", cSettings: glibc,
       swiftSettings: strict),

@@ -7,14 +7,17 @@ import Frontend
 /// What a reply to a query must be like.
 struct Expectation {
   private let query: [UInt8]
-  /// The query, unless it cannot be parsed or has its question in a form that is refused unread.
+  /// The query, unless part of it cannot be read, or its question has a form that is refused unread.
   private let parsed: Message?
   /// Octets that the client takes; where nobody can tell, what we send at most.
   private let limit: Int
 
   init(_ query: [UInt8], _ parsed: Message?, _ transport: QueryTransport) {
     self.query = query
-    self.parsed = parsed.flatMap { Expectation.hasPlainQuestions($0, query) ? $0 : nil }
+    self.parsed = parsed.flatMap {
+      $0.unreadableRecordCount == 0 && Expectation.optCount(query, $0) == ($0.edns == nil ? 0 : 1)
+        && Expectation.hasPlainQuestions($0, query) ? $0 : nil
+    }
     let size = self.parsed.map { max(512, Int($0.edns?.udpPayloadSize ?? 512)) } ?? .max
     limit = transport == .udp ? min(size, QueryProperty.largestOverUDP) : 65535
   }
@@ -22,8 +25,8 @@ struct Expectation {
   func check(_ reply: [UInt8]) throws(Violation) {
     try require(reply.count <= limit, "\(reply.count) octets for a client that takes \(limit)")
     guard let message = try? Message.parse(reply) else { throw Violation("a reply that cannot be parsed") }
-    // The parser tolerates octets behind the message: without the last one it must fail.
-    try require((try? Message.parse(Array(reply.dropLast()))) == nil, "octets behind the reply")
+    // The parser tolerates octets behind the message: without the last one it must be another message, or none.
+    try require((try? Message.parse(Array(reply.dropLast()))) != message, "octets behind the reply")
     try checkHeader(message)
     try checkQuestion(reply, message)
     try checkRecords(message)
@@ -55,6 +58,7 @@ struct Expectation {
 
   private func checkRecords(_ reply: Message) throws(Violation) {
     try require(reply.additionals.isEmpty && reply.foreignRecordCount == 0, "records that nobody put there")
+    try require(reply.unreadableRecordCount == 0, "a record that cannot be read")
     if reply.header.tc {
       try require(reply.authorities.isEmpty, "an authority section beside TC")
       try checkTruncated(reply.answers)
@@ -69,11 +73,33 @@ struct Expectation {
 
   /// Only a query for addresses without DO gets records beside TC, and at least one of them is such an address.
   private func checkTruncated(_ answers: [ResourceRecord]) throws(Violation) {
-    guard !answers.isEmpty else { return }
-    let type = parsed?.questions.first?.question.type
+    guard !answers.isEmpty, let parsed else { return }
+    let type = parsed.questions.first?.question.type
     try require(type == .a || type == .aaaa, "records beside TC that are no addresses")
-    try require(parsed?.edns?.dnssecOK != true, "records beside TC for a client that may validate")
+    try require(parsed.edns?.dnssecOK != true, "records beside TC for a client that may validate")
     try require(answers.contains { $0.type == type }, "an alias beside TC without an address")
+  }
+
+  /// The number of OPT records, wherever they stand: one that has no meaning there lets the query be refused unread.
+  private static func optCount(_ octets: [UInt8], _ message: Message) -> Int {
+    var (position, count) = (12, 0)
+    func word(_ place: Int) -> Int { place + 1 < octets.count ? Int(octets[place]) << 8 | Int(octets[place + 1]) : 0 }
+    func skipName() {
+      while position < octets.count, octets[position] != 0, octets[position] < 0xC0 {
+        position += 1 + Int(octets[position])
+      }
+      position += position < octets.count && octets[position] >= 0xC0 ? 2 : 1
+    }
+    for _ in message.questions {
+      skipName()
+      position += 4
+    }
+    while position < octets.count {
+      skipName()
+      if word(position) == RecordType.opt.rawValue { count += 1 }
+      position += 10 + word(position + 8)
+    }
+    return count
   }
 
   /// Whether no QNAME has a pointer: there is no name before it that one could lead to.

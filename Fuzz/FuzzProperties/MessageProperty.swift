@@ -13,8 +13,8 @@ public struct MessageProperty: Property {
   /// Throws what does not hold for the input.
   public func check(_ input: [UInt8]) throws(Violation) {
     guard var message = try? Message.parse(input) else { return }
-    // Records of other classes than IN are counted, and kept nowhere.
-    message.foreignRecordCount = 0
+    // Records of other classes than IN, and those that cannot be read, are counted and kept nowhere.
+    (message.foreignRecordCount, message.unreadableRecordCount) = (0, 0)
     for record in message.answers + message.authorities + message.additionals {
       try require(DomainName(octets: record.owner.octets) != nil, "an owner name that is none")
       try require(

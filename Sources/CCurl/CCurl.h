@@ -51,6 +51,10 @@ static inline CURLcode ccurl_setopt_ssl_ctx_callback(CURL *easy, curl_ssl_ctx_ca
   return curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, value);
 }
 
+static inline CURLcode ccurl_setopt_prereq_callback(CURL *easy, curl_prereq_callback value) {
+  return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, value);
+}
+
 static inline CURLcode ccurl_setopt_debug_callback(CURL *easy, curl_debug_callback value) {
   return curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, value);
 }
@@ -60,10 +64,6 @@ static inline CURLcode ccurl_setopt_resolver_callback(CURL *easy, curl_resolver_
 }
 
 static inline CURLcode ccurl_getinfo_long(CURL *easy, CURLINFO info, long *value) {
-  return curl_easy_getinfo(easy, info, value);
-}
-
-static inline CURLcode ccurl_getinfo_offset(CURL *easy, CURLINFO info, curl_off_t *value) {
   return curl_easy_getinfo(easy, info, value);
 }
 

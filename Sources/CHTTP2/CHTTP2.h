@@ -16,8 +16,6 @@ static inline SSL_CTX *chttp2_context(void *store) {
   if (context == NULL) return NULL;
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  // HTTP/2 forbids it (RFC 9113 section 9.2.1), and without it a write never waits for octets to read.
-  SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
   // One call of the system reads what has come, not one for each record's header and one for its content.
   SSL_CTX_set_read_ahead(context, 1);
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);

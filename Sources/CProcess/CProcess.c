@@ -1,6 +1,8 @@
 // CProcess.c -- see CProcess.h.
 #include "CProcess.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <linux/capability.h>
@@ -11,6 +13,14 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+void process_occupy_standard_descriptors(void) {
+  for (int number = 0; number <= 2; number++) {
+    if (fcntl(number, F_GETFD) != -1 || errno != EBADF) continue;
+    // The lowest free number, which is this one. Without O_CLOEXEC: programs that this one starts have the same need.
+    if (open("/dev/null", number == 0 ? O_WRONLY : O_RDONLY) < 0) (void)open("/", O_PATH);
+  }
+}
 
 void process_limit_heaps(void) { mallopt(M_ARENA_MAX, 1); }
 

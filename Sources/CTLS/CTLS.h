@@ -10,5 +10,37 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <stdint.h>
+
+// The most records in a row that bring no content. An honest peer sends a ticket or two, and seldom a new key.
+enum { CTLS_MOST_EMPTY_RECORDS = 64 };
+
+// OpenSSL's callback for records and messages: counts the records in a row that have no content, and lets the connection end
+// as if the peer had closed it when there are too many. The count lies at an index of OpenSSL's own.
+static inline void ctls_record_came(
+    int is_sent, int version, int type, const void *octets, size_t length, SSL *ssl, void *index) {
+  (void)version;
+  int is_kind = SSL_version(ssl) >= TLS1_3_VERSION ? type == SSL3_RT_INNER_CONTENT_TYPE : type == SSL3_RT_HEADER;
+  if (is_sent || !is_kind || length == 0) return;
+  int has_content = ((const unsigned char *)octets)[0] == SSL3_RT_APPLICATION_DATA;
+  uintptr_t count = has_content ? 0 : (uintptr_t)SSL_get_ex_data(ssl, (int)(intptr_t)index) + 1;
+  SSL_set_ex_data(ssl, (int)(intptr_t)index, (void *)count);
+  if (count > CTLS_MOST_EMPTY_RECORDS) SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_RECEIVED_SHUTDOWN);
+}
+
+// Bounds the work inside one call of OpenSSL. By default SSL_read goes on until there is content, and a peer can send any
+// number of messages that have none (RFC 8446 section 4.6).
+static inline void ctls_bound_work(void *context) {
+  SSL_CTX_clear_mode((SSL_CTX *)context, SSL_MODE_AUTO_RETRY);
+  SSL_CTX_set_options((SSL_CTX *)context, SSL_OP_NO_RENEGOTIATION);
+  static int index = 0;
+  int known = __atomic_load_n(&index, __ATOMIC_RELAXED);
+  if (known == 0) {
+    known = SSL_get_ex_new_index(0, NULL, NULL, NULL, NULL);
+    __atomic_store_n(&index, known, __ATOMIC_RELAXED);
+  }
+  SSL_CTX_set_msg_callback((SSL_CTX *)context, ctls_record_came);
+  SSL_CTX_set_msg_callback_arg((SSL_CTX *)context, (void *)(intptr_t)known);
+}
 
 #endif

@@ -4,50 +4,81 @@ import DNSWire
 
 /// An IPv4 or IPv6 address with a port.
 public struct Endpoint: Hashable, Sendable {
-  /// IPv4 or IPv6, without a zone index.
+  /// IPv4 or IPv6.
   public var address: IPAddress
+  /// The interface of a link-local IPv6 address, by name or number (RFC 4007 section 11); nil for every other address.
+  public var zone: String?
   /// The port. 0, only for listening, lets the kernel choose.
   public var port: UInt16
 
   /// Creates an endpoint.
-  public init(address: IPAddress, port: UInt16) {
+  public init(address: IPAddress, zone: String? = nil, port: UInt16) {
     self.address = address
+    self.zone = zone
     self.port = port
   }
 
-  /// An endpoint from `127.0.0.1:53` or `[::1]:53`; nil for anything else.
+  /// An endpoint from `127.0.0.1:53`, `[::1]:53` or `[fe80::1%eth0]:53`; nil for anything else.
   public init?(text: String) { self.init(text: text, ports: 1...UInt16.max) }
 
   /// An endpoint to listen on, where port 0 lets the kernel choose.
   init?(listening text: String) { self.init(text: text, ports: 0...UInt16.max) }
 
   private init?(text: String, ports: ClosedRange<UInt16>) {
-    guard let (host, port) = splitPort(text, in: ports), let port, case .address(let address) = Host(text: host) else {
-      return nil
-    }
-    self.init(address: address, port: port)
+    guard let (host, port) = splitPort(text, in: ports), let port else { return nil }
+    self.init(host: host, port: port)
   }
 
   /// An endpoint from an address with or without brackets and port; nil for anything else.
   public init?(text: String, defaultPort: UInt16) {
-    guard let (host, port) = splitPort(text), case .address(let address) = Host(text: host) else { return nil }
-    self.init(address: address, port: port ?? defaultPort)
+    guard let (host, port) = splitPort(text) else { return nil }
+    self.init(host: host, port: port ?? defaultPort)
   }
+
+  private init?(host: String, port: UInt16) {
+    let parts = host.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
+    guard let address = IPAddress(text: parts[0]) else { return nil }
+    self.init(address: address, zone: parts.count == 2 ? String(parts[1]) : nil, port: port)
+    guard let zone else { return }
+    // The kernel's names have up to 15 octets.
+    let isName =
+      (1...15).contains(zone.utf8.count) && zone.utf8.allSatisfy { 0x21...0x7E ~= $0 && !"/:%[]".utf8.contains($0) }
+    guard isName, address.isLinkLocal else { return nil }
+  }
+
+  /// Whether it stands for every address of its family.
+  public var isWildcard: Bool { address.octets.allSatisfy { $0 == 0 } }
+
+  /// Whether it lacks the zone without which its address means nothing.
+  var lacksZone: Bool { address.isLinkLocal && zone == nil }
 }
 
 extension Endpoint {
-  /// Whether a packet from this machine to this endpoint reaches one of its listening endpoints.
+  /// Whether a socket on the other endpoint already receives everything that is sent to this one, so that no second
+  /// socket can be bound. A wildcard covers its own family only: sockets are made with IPV6_V6ONLY.
+  func isCovered(by other: Endpoint) -> Bool {
+    other.isWildcard && !isWildcard && other.port == port && port != 0
+      && other.address.isIPv6 == address.isIPv6
+  }
+
+  /// Whether a packet from this machine to this endpoint certainly reaches one of its listening endpoints. Which of the
+  /// other loopback addresses a wildcard receives is not in the text: 127.0.0.11 may be Docker's resolver.
   func reaches(_ listening: [Endpoint]) -> Bool {
     listening.contains { own in
-      let isWildcard = own.address.octets.allSatisfy { $0 == 0 } && own.address.isIPv6 == address.isIPv6
-      return own.port == port && (own.address == address || isWildcard && address.isLoopback)
+      guard own.port == port else { return false }
+      let covers = own.isWildcard && own.address.isIPv6 == address.isIPv6
+      return own.address == address && own.zone == zone || covers && Endpoint.firstLoopback.contains(address)
     }
   }
+
+  private static let firstLoopback = ["127.0.0.1", "::1"].compactMap { IPAddress(text: $0) }
 }
 
 extension Endpoint: CustomStringConvertible {
-  /// `127.0.0.1:53` or `[::1]:53`.
-  public var description: String { "\(Host.address(address).urlText):\(port)" }
+  /// `127.0.0.1:53`, `[::1]:53` or `[fe80::1%eth0]:53`.
+  public var description: String {
+    zone.map { "[\(address)%\($0)]:\(port)" } ?? "\(Host.address(address).urlText):\(port)"
+  }
 }
 
 /// A host: an address, or a name to look up.

@@ -15,6 +15,9 @@ public struct IPAddress: Hashable, Sendable {
     isIPv6 ? octets.dropLast().allSatisfy { $0 == 0 } && octets[15] == 1 : octets[0] == 127
   }
 
+  /// Whether the address is in fe80::/10, so that it means something on one interface only (RFC 4007).
+  public var isLinkLocal: Bool { isIPv6 && octets[0] == 0xFE && octets[1] & 0xC0 == 0x80 }
+
   /// An address from 4 or 16 octets; nil for another number.
   public init?(octets: some Collection<UInt8>) {
     guard octets.count == 4 || octets.count == 16 else { return nil }

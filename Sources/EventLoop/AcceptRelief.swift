@@ -17,7 +17,7 @@ public final class AcceptRelief {
   private let loop: EventLoop
   private let listener: OpaquePointer
   private var reserve: Int32
-  private var pause: LoopTimer?
+  private let pause = OwnedTimer()
   private var isStopped = false
 
   /// The pause after a failure that an immediate retry would only repeat.
@@ -37,7 +37,7 @@ public final class AcceptRelief {
   }
 
   deinit {
-    pause?.cancel()
+    pause.cancel()
     evconnlistener_set_error_cb(listener, nil)
     _ = AcceptRelief.all.withLock { $0.removeValue(forKey: UInt(bitPattern: listener)) }
     if reserve >= 0 { close(reserve) }
@@ -73,8 +73,7 @@ public final class AcceptRelief {
 
   private func waitAMoment() {
     evconnlistener_disable(listener)
-    pause?.cancel()
-    pause = loop.schedule(after: AcceptRelief.failurePause) { [weak self] in
+    pause.set(after: AcceptRelief.failurePause, on: loop) { [weak self] in
       guard let self, !isStopped else { return }
       evconnlistener_enable(listener)
     }

@@ -35,6 +35,7 @@ public final class EventLoop: Loop, @unchecked Sendable {
   private var jobs: [UnownedJob] = []
   /// The thread that runs turns; 0 before the first one.
   private let thread = Atomic<pthread_t>(0)
+  private let hasEnded = Atomic<Bool>(false)
   private let inbox = Mutex<Inbox>(Inbox())
   private let wakeDescriptor: Int32
   private let wakePending = Atomic<Bool>(false)
@@ -84,17 +85,21 @@ public final class EventLoop: Loop, @unchecked Sendable {
   /// Whether the caller is on the loop's thread.
   public var isCurrent: Bool { thread.load(ordering: .relaxed) == pthread_self() }
 
-  /// Whether the caller is on the loop's thread, or the loop has not run yet and belongs to the thread that sets it up.
-  public var isAccessible: Bool { thread.load(ordering: .relaxed) == 0 || isCurrent }
+  /// Whether the caller is on the loop's thread, or the loop does not run: before and after, it belongs to the thread that
+  /// has it.
+  public var isAccessible: Bool {
+    thread.load(ordering: .relaxed) == 0 || isCurrent || hasEnded.load(ordering: .acquiring)
+  }
 
-  /// Sets the action of every turn between events and jobs, for queues that other threads fill.
-  public func everyTurn(_ action: @escaping () -> Void) { onTurn = action }
+  /// Sets the action of every turn between events and jobs, for queues that other threads fill; nil for none.
+  public func everyTurn(_ action: (() -> Void)?) { onTurn = action }
 
-  /// Sets the action of every turn between jobs and the wait, for output that a turn has collected.
-  public func beforeWaiting(_ action: @escaping () -> Void) { onWait = action }
+  /// Sets the action of every turn between jobs and the wait, for output that a turn has collected; nil for none.
+  public func beforeWaiting(_ action: (() -> Void)?) { onWait = action }
 
   /// Runs turns on the calling thread until `stop`.
   public func run() {
+    hasEnded.store(false, ordering: .relaxed)
     thread.store(pthread_self(), ordering: .relaxed)
     while !stopRequested.load(ordering: .acquiring) {
       runJobs()
@@ -108,6 +113,7 @@ public final class EventLoop: Loop, @unchecked Sendable {
     }
     runJobs()
     onWait?()
+    hasEnded.store(true, ordering: .releasing)
   }
 
   /// Ends `run` after the current turn. Any thread.

@@ -25,6 +25,15 @@ public final class LoopEvent {
     add(loop, descriptor, interest.rawValue | Int16(EV_PERSIST))
   }
 
+  /// Calls `handler`, with the object that has this event as a property of its own, whenever `descriptor` is ready for
+  /// `interest`. The descriptor stays the caller's.
+  public convenience init<Owner: AnyObject>(
+    on loop: EventLoop, descriptor: Int32, _ interest: Interest, for owner: Owner, handler: @escaping (Owner) -> Void
+  ) {
+    // The owner's end is the event's.
+    self.init(on: loop, descriptor: descriptor, interest) { [unowned owner] _ in handler(owner) }
+  }
+
   /// Calls `handler` whenever the process receives `signal`.
   public init(on loop: EventLoop, signal: Int32, handler: @escaping () -> Void) {
     self.handler = { _ in handler() }

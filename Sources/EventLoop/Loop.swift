@@ -28,18 +28,10 @@ extension Loop {
   /// A virtual clock does not advance within a turn.
   public var preciseNow: BootInstant { now }
 
-  /// Runs `action` on the loop at `deadline`, or in the next turn if that has passed, unless the timer is cancelled.
-  ///
-  /// - Complexity: O(log n) in the number of timers.
-  @discardableResult
-  public func schedule(at deadline: BootInstant, _ action: @escaping () -> Void) -> LoopTimer {
-    timers.insert(deadline: deadline, action)
-  }
-
-  /// Runs `action` on the loop after `delay`, unless the timer is cancelled.
-  @discardableResult
-  public func schedule(after delay: Duration, _ action: @escaping () -> Void) -> LoopTimer {
-    timers.insert(deadline: now + delay, action)
+  /// Runs `action` in the loop's next turn, whatever becomes of the caller: it must hold what it needs. What may be taken
+  /// back, or comes later, needs an `OwnedTimer`.
+  public func inNextTurn(_ action: @escaping () -> Void) {
+    timers.insert(TimerEntry(), at: now, on: self, action)
   }
 
   /// Whether the machine must have slept since `begin`: more than twice the timeout has passed. A response that was in flight
@@ -49,7 +41,7 @@ extension Loop {
   /// Suspends the calling task, which must run on this loop, for `delay` of the loop's clock.
   public func sleep(for delay: Duration) async {
     await withCheckedContinuation { continuation in
-      schedule(after: delay) { continuation.resume() }
+      timers.insert(TimerEntry(), at: now + delay, on: self) { continuation.resume() }
     }
   }
 }

@@ -12,7 +12,7 @@ public final class PathWatch {
   private let changed: () -> Void
   private let descriptor: Int32
   private var event: LoopEvent?
-  private var timer: LoopTimer?
+  private let timer = OwnedTimer()
   private var watched = PathDependencies(of: [])
   /// The relevant names of each watched folder; nil for a file, all of whose events are relevant.
   private var watches: [Int32: Set<String>?] = [:]
@@ -36,14 +36,13 @@ public final class PathWatch {
     self.changed = changed
     descriptor = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
     guard descriptor >= 0 else { return nil }
-    event = LoopEvent(on: loop, descriptor: descriptor, .read) { [unowned self] _ in readable() }
+    event = LoopEvent(on: loop, descriptor: descriptor, .read, for: self) { $0.readable() }
     renew()
     guard !watches.isEmpty else { return nil }
   }
 
   deinit {
     event = nil
-    timer?.cancel()
     if descriptor >= 0 { close(descriptor) }
   }
 
@@ -89,10 +88,9 @@ public final class PathWatch {
   }
 
   private func touched() {
-    guard timer == nil else { return }
-    timer = loop.schedule(after: quiet) { [weak self] in
+    guard !timer.isSet else { return }
+    timer.set(after: quiet, on: loop) { [weak self] in
       guard let self else { return }
-      timer = nil
       // Before the callback reads the files, so that later changes are noticed.
       renew()
       changed()

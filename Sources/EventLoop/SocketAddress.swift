@@ -46,19 +46,24 @@ public struct SocketAddress: Sendable {
     }
   }
 
-  /// An endpoint from `192.0.2.1:53` or `[2001:db8::1]:53`; nil for anything else.
+  /// An endpoint from `192.0.2.1:53`, `[2001:db8::1]:53` or `[fe80::1%eth0]:53`; nil for anything else, or if the machine
+  /// has no such interface.
   public init?(text: String) {
     guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else { return nil }
-    var host = text[..<colon]
+    let host = text[..<colon]
     var octets = [UInt8](repeating: 0, count: 16)
     if host.hasPrefix("["), host.hasSuffix("]") {
-      host = host.dropFirst().dropLast()
-      guard inet_pton(AF_INET6, String(host), &octets) == 1 else { return nil }
+      let parts = host.dropFirst().dropLast().split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
+      guard inet_pton(AF_INET6, String(parts[0]), &octets) == 1 else { return nil }
+      self.init(octets: octets, port: port)
+      guard parts.count == 2 else { return }
+      scope = SocketAddress.interface(String(parts[1]))
+      guard scope != 0 else { return nil }
     } else {
       guard inet_pton(AF_INET, String(host), &octets) == 1 else { return nil }
       octets.removeLast(12)
+      self.init(octets: octets, port: port)
     }
-    self.init(octets: octets, port: port)
   }
 
   /// `AF_INET` or `AF_INET6`.
@@ -75,6 +80,26 @@ public struct SocketAddress: Sendable {
   public var port: UInt16 {
     withUnsafeBytes(of: storage) { UInt16(bigEndian: $0.load(fromByteOffset: 2, as: UInt16.self)) }
   }
+
+  /// The number of the interface on which a link-local IPv6 address is meant (RFC 4007 section 6); 0 for none, and always
+  /// for IPv4.
+  public var scope: UInt32 {
+    get {
+      guard family == AF_INET6 else { return 0 }
+      return withUnsafeBytes(of: storage) { $0.load(fromByteOffset: SocketAddress.scopeOffset, as: UInt32.self) }
+    }
+    set {
+      guard family == AF_INET6 else { return }
+      withUnsafeMutableBytes(of: &storage) {
+        $0.storeBytes(of: newValue, toByteOffset: SocketAddress.scopeOffset, as: UInt32.self)
+      }
+    }
+  }
+
+  private static let scopeOffset = MemoryLayout<sockaddr_in6>.offset(of: \.sin6_scope_id)!
+
+  /// The number of an interface by its name or number (RFC 4007 section 11.2); 0 if the machine does not have it.
+  public static func interface(_ zone: String) -> UInt32 { UInt32(zone) ?? if_nametoindex(zone) }
 
   /// Calls `body` with a pointer for a system call.
   public func withSockaddr<Value>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Value) -> Value {
@@ -109,15 +134,31 @@ extension SocketAddress {
 }
 
 extension SocketAddress: Hashable, CustomStringConvertible {
-  /// Whether family, address and port are the same.
-  public static func == (left: SocketAddress, right: SocketAddress) -> Bool {
-    left.family == right.family && left.port == right.port && left.octets == right.octets
+  /// Whether family, address, port and scope are the same.
+  public static func == (left: SocketAddress, right: SocketAddress) -> Bool { left.identity == right.identity }
+
+  /// Hashes address, port and scope.
+  public func hash(into hasher: inout Hasher) { hasher.combine(identity) }
+
+  /// What two equal addresses have in common.
+  private struct Identity: Hashable {
+    var family: Int32
+    var port: UInt16
+    var scope: UInt32
+    var high: UInt64
+    var low: UInt64
   }
 
-  /// Hashes address and port.
-  public func hash(into hasher: inout Hasher) {
-    hasher.combine(octets)
-    hasher.combine(port)
+  private var identity: Identity {
+    withUnsafeBytes(of: storage) { raw in
+      let isIPv6 = family == AF_INET6
+      return Identity(
+        family: family, port: port, scope: scope,
+        high: isIPv6
+          ? raw.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
+          : UInt64(raw.loadUnaligned(fromByteOffset: 4, as: UInt32.self)),
+        low: isIPv6 ? raw.loadUnaligned(fromByteOffset: 16, as: UInt64.self) : 0)
+    }
   }
 
   /// `192.0.2.1` or `2001:db8::1`.
@@ -127,6 +168,13 @@ extension SocketAddress: Hashable, CustomStringConvertible {
     return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 
-  /// `192.0.2.1:53` or `[2001:db8::1]:53`.
-  public var description: String { family == AF_INET6 ? "[\(host)]:\(port)" : "\(host):\(port)" }
+  /// `192.0.2.1:53`, `[2001:db8::1]:53` or `[fe80::1%eth0]:53`.
+  public var description: String { family == AF_INET6 ? "[\(host)\(zone)]:\(port)" : "\(host):\(port)" }
+
+  private var zone: String {
+    guard scope != 0 else { return "" }
+    var name = [CChar](repeating: 0, count: Int(IF_NAMESIZE))
+    guard if_indextoname(scope, &name) != nil else { return "%\(scope)" }
+    return "%" + String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+  }
 }

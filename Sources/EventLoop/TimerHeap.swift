@@ -1,93 +1,83 @@
-// TimerHeap.swift -- the timers of one loop, the earliest first.
+// TimerHeap.swift -- what is to happen on one loop, the earliest first.
 //
-// Loop thread only. A cancelled timer leaves the heap at once, so the heap holds only pending timers.
+// Loop thread only. What is cancelled leaves the heap at once, so the heap holds only what is pending.
 
-/// An action with a deadline. Owned by the heap until it fires or is cancelled.
-public final class LoopTimer {
-  /// The time at which the action is due.
-  public let deadline: BootInstant
-  fileprivate let sequence: UInt64
-  fileprivate var position: Int
-  /// The position of a timer that fires in the current turn.
+/// An action with a deadline.
+final class TimerEntry {
+  /// Nil unless it is pending.
+  fileprivate(set) var action: (() -> Void)?
+  fileprivate(set) var deadline = BootInstant(nanoseconds: .max)
+  fileprivate var sequence: UInt64 = 0
+  /// Its index in the heap; `offHeap` outside, also while it fires.
+  fileprivate var position = TimerEntry.offHeap
   fileprivate static let offHeap = -1
-  fileprivate var action: (() -> Void)?
-  private weak var heap: TimerHeap?
 
-  fileprivate init(
-    deadline: BootInstant, sequence: UInt64, position: Int, heap: TimerHeap, action: @escaping () -> Void
-  ) {
-    self.deadline = deadline
-    self.sequence = sequence
-    self.position = position
-    self.heap = heap
-    self.action = action
-  }
-
-  /// Whether the timer has neither fired nor been cancelled.
-  public var isPending: Bool { action != nil }
-
-  /// Removes the timer from the heap; no effect if it has fired or was cancelled.
-  ///
-  /// - Complexity: O(log n)
-  public func cancel() {
-    guard action != nil else { return }
-    action = nil
-    if position != LoopTimer.offHeap { heap?.remove(at: position) }
-  }
-
-  fileprivate func isBefore(_ other: LoopTimer) -> Bool {
+  fileprivate func isBefore(_ other: TimerEntry) -> Bool {
     deadline != other.deadline ? deadline < other.deadline : sequence < other.sequence
+  }
+
+  /// Returns the action, which runs once.
+  fileprivate func takeAction() -> (() -> Void)? {
+    defer { action = nil }
+    return action
   }
 }
 
-/// A binary heap of timers; equal deadlines fire in the order in which they were set.
+/// A binary heap; equal deadlines fire in the order in which they were set.
 public final class TimerHeap {
-  private var heap: [LoopTimer] = []
+  private var heap: [TimerEntry] = []
   private var nextSequence: UInt64 = 0
+  /// The loop that fires them; nil before the first one.
+  private(set) weak var loop: (any Loop)?
 
   /// Creates an empty heap.
   public init() {}
 
-  /// The earliest deadline; nil if there is no timer.
+  /// The earliest deadline; nil if there is none.
   public var earliest: BootInstant? { heap.first?.deadline }
 
-  /// The number of pending timers.
+  /// The number of actions that are pending.
   public var count: Int { heap.count }
 
-  func insert(deadline: BootInstant, _ action: @escaping () -> Void) -> LoopTimer {
-    let timer = LoopTimer(
-      deadline: deadline, sequence: nextSequence, position: heap.count, heap: self, action: action)
+  /// Adds an entry that is not pending.
+  func insert(_ entry: TimerEntry, at deadline: BootInstant, on loop: any Loop, _ action: @escaping () -> Void) {
+    if self.loop == nil { self.loop = loop }
+    entry.action = action
+    entry.deadline = deadline
+    entry.sequence = nextSequence
     nextSequence &+= 1
-    heap.append(timer)
+    heap.append(entry)
     siftUp(from: heap.count - 1)
-    return timer
   }
 
-  /// Fires every timer that is due at `now`. Timers that actions set fire in a later call, even if they are due already.
+  /// Takes back what an entry has; no effect if it is not pending.
+  func remove(_ entry: TimerEntry) {
+    if entry.position != TimerEntry.offHeap { takeOut(entry) }
+    entry.action = nil
+  }
+
+  /// Fires what is due at `now`. What actions set fires in a later call, even if it is due already.
   public func fire(now: BootInstant) {
-    // All due timers are removed first, so that a timer that an action sets in the past does not overtake them.
-    var due: [LoopTimer] = []
+    // All that is due is removed first, so that what an action sets in the past does not overtake it.
+    var due: [TimerEntry] = []
     while let first = heap.first, first.deadline <= now {
-      remove(at: 0)
-      first.position = LoopTimer.offHeap
+      takeOut(first)
       due.append(first)
     }
-    for timer in due {
-      let action = timer.action
-      timer.action = nil
-      action?()
-    }
+    // An action may have cancelled another one, or set it again.
+    for entry in due where entry.position == TimerEntry.offHeap { entry.takeAction()?() }
   }
 
-  /// Removes the earliest timer and returns its action, for simulated loops that jump from one timer to the next.
+  /// Removes the earliest entry and returns its action, for simulated loops that jump from one timer to the next.
   public func popEarliest() -> (deadline: BootInstant, action: () -> Void)? {
-    guard let first = heap.first, let action = first.action else { return nil }
-    first.action = nil
-    remove(at: 0)
-    return (first.deadline, action)
+    guard let first = heap.first else { return nil }
+    takeOut(first)
+    return first.takeAction().map { (first.deadline, $0) }
   }
 
-  fileprivate func remove(at position: Int) {
+  private func takeOut(_ entry: TimerEntry) {
+    let position = entry.position
+    entry.position = TimerEntry.offHeap
     let last = heap.removeLast()
     guard position < heap.count else { return }
     heap[position] = last
@@ -98,31 +88,31 @@ public final class TimerHeap {
 
   private func siftUp(from start: Int) {
     var child = start
-    let timer = heap[child]
+    let entry = heap[child]
     while child > 0 {
       let parent = (child - 1) / 2
-      guard timer.isBefore(heap[parent]) else { break }
+      guard entry.isBefore(heap[parent]) else { break }
       heap[child] = heap[parent]
       heap[child].position = child
       child = parent
     }
-    heap[child] = timer
-    timer.position = child
+    heap[child] = entry
+    entry.position = child
   }
 
   private func siftDown(from start: Int) {
     var parent = start
-    let timer = heap[parent]
+    let entry = heap[parent]
     while true {
       var child = 2 * parent + 1
       guard child < heap.count else { break }
       if child + 1 < heap.count, heap[child + 1].isBefore(heap[child]) { child += 1 }
-      guard heap[child].isBefore(timer) else { break }
+      guard heap[child].isBefore(entry) else { break }
       heap[parent] = heap[child]
       heap[parent].position = parent
       parent = child
     }
-    heap[parent] = timer
-    timer.position = parent
+    heap[parent] = entry
+    entry.position = parent
   }
 }

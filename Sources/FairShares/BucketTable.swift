@@ -41,7 +41,8 @@ public final class BucketTable: @unchecked Sendable {
   ///   - capacity: the number of rows of 16 octets, rounded up to a power of two. Ignored without a limit.
   ///   - seed: the seed of the hash, which must be secret.
   public init(rate: Int, burst: Int64, capacity: Int = 4096, seed: UInt64 = .random(in: 0 ... .max)) {
-    precondition(rate >= 0 && rate <= 1_000_000 && burst > 0, "a bucket of \(rate) a second and \(burst) s")
+    precondition(
+      rate >= 0 && rate <= BucketLimit.highestRate && burst > 0, "a bucket of \(rate) a second and \(burst) s")
     self.rate = rate
     self.seed = seed
     var sets = 1
@@ -159,6 +160,8 @@ public enum BucketLimit {
   @inlinable public static var refused: Int64 { @_noAllocation get { -1 } }
   /// Nanoseconds between two reports of refusals.
   @inlinable static var silence: Int64 { @_noAllocation get { 60_000_000_000 } }
+  /// The highest rate in tokens per second.
+  public static let highestRate = 1_000_000
   /// Rows per set.
   @inlinable static var ways: Int { @_noAllocation get { 8 } }
   /// Sets share locks by the low bits of their index.

@@ -6,17 +6,23 @@ import Glibc
 public enum FileFault: Error, Hashable, Sendable {
   /// It could not be opened or read; the system's error number.
   case unreadable(Int32)
-  /// It exceeds the limit.
-  case tooLarge
+  /// It exceeds the limit, in octets.
+  case tooLarge(limit: Int)
 }
 
 extension FileFault: CustomStringConvertible {
-  /// The system's message, or `too large`.
+  /// The system's message, or `larger than 16 MiB`.
   public var description: String {
     switch self {
     case .unreadable(let code): String(cString: strerror(code))
-    case .tooLarge: "too large"
+    case .tooLarge(let limit): "larger than \(FileFault.size(limit))"
     }
+  }
+
+  private static func size(_ octets: Int) -> String {
+    let units = [(name: "MiB", octets: 1 << 20), (name: "KiB", octets: 1 << 10)]
+    guard let unit = units.first(where: { octets.isMultiple(of: $0.octets) }) else { return "\(octets) octets" }
+    return "\(octets / unit.octets) \(unit.name)"
   }
 }
 
@@ -47,7 +53,7 @@ public enum WholeFile {
       if count < 0, errno == EINTR { continue }
       guard count >= 0 else { throw .unreadable(errno) }
       guard count > 0 else { return octets }
-      guard octets.count + count <= limit else { throw .tooLarge }
+      guard octets.count + count <= limit else { throw .tooLarge(limit: limit) }
       octets += part[..<count]
     }
   }

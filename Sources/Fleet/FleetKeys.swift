@@ -2,6 +2,7 @@
 
 import Ciphers
 import DNSWire
+import Files
 import Glibc
 
 /// What a question for the fleet consists of: daemons meet only where all of it is the same.
@@ -79,7 +80,7 @@ public struct FleetKeys: Sendable {
   ///   - account: stands for the provider's account; without a colon.
   ///   - day: days since 1970.
   public func units(_ account: String, day: Int64) -> [UInt8] {
-    var (seconds, date) = (time_t(day) * 86_400, tm())
+    var (seconds, date) = (time_t(day.clamped(to: NumberRange.days)) * 86_400, tm())
     gmtime_r(&seconds, &date)
     let number = (Int(date.tm_year) + 1900) * 10_000 + (Int(date.tm_mon) + 1) * 100 + Int(date.tm_mday)
     return Array("\(prefix)u:\(account):\(number)".utf8)

@@ -3,6 +3,8 @@
 // The store has one counter for each account and day. Every daemon adds what it has spent since it last did, and the reply is
 // the fleet's total. If the store has lost its data, every daemon adds its whole count again.
 
+import Files
+
 /// What one daemon has to report of one provider, and what it knows of the fleet.
 public struct FleetUnits: Sendable {
   /// What is added to the counter of a day.
@@ -26,9 +28,6 @@ public struct FleetUnits: Sendable {
   private var pending: Increment?
   /// The fleet's units on that day by the last reply; 0 before the first one.
   public private(set) var total = 0
-
-  /// Units beyond which a counter is not believed: anybody who can write to the store can set it.
-  public static let mostUnits = 1_000_000_000_000
 
   /// Creates a count of nothing.
   public init() {}
@@ -93,7 +92,7 @@ public struct FleetUnits: Sendable {
     if day == self.day { self.total = FleetUnits.believed(total) }
   }
 
-  private static func believed(_ total: Int) -> Int { min(max(0, total), mostUnits) }
+  private static func believed(_ total: Int) -> Int { total.clamped(to: NumberRange.units) }
 
   /// It is not known whether the store has counted it: better twice than never.
   public mutating func failed(_ increment: Increment) {

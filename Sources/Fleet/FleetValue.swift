@@ -111,9 +111,10 @@ public struct FleetValue: Equatable, Sendable {
       throw .version
     }
     self.provider = provider
-    guard let message = try? Message.parse(Array(body.dropFirst(length))), message.header.qr, !message.header.tc else {
-      throw .message
-    }
+    // No daemon writes a record that cannot be read.
+    guard let message = try? Message.parse(Array(body.dropFirst(length))), message.header.qr, !message.header.tc,
+      message.unreadableRecordCount == 0
+    else { throw .message }
     self.message = message
     self.message.header.ad = flags & 1 != 0
     guard message.questions.count == 1, let asked = message.questions.first?.question,

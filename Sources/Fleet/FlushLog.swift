@@ -100,6 +100,34 @@ public struct FlushNote: Hashable, Sendable {
   }
 }
 
+/// The notes that a daemon has read last: whoever can write to the stream can add a note to it again.
+public struct SeenNotes: Sendable {
+  /// The number that are remembered: as many as the stream has entries, about.
+  static let most = 1_000
+
+  /// By their hashes, which nobody else can compute.
+  private var known: Set<Int> = []
+  private var order: [Int] = []
+  private var oldest = 0
+
+  /// Remembers nothing.
+  public init() {}
+
+  /// Remembers a note; returns whether it was not remembered yet.
+  public mutating func insert(_ note: FlushNote) -> Bool {
+    let key = note.hashValue
+    guard known.insert(key).inserted else { return false }
+    guard order.count == SeenNotes.most else {
+      order.append(key)
+      return true
+    }
+    known.remove(order[oldest])
+    order[oldest] = key
+    oldest = (oldest + 1) % SeenNotes.most
+    return true
+  }
+}
+
 /// The flushes of a fleet that values of the store may be older than.
 public struct FlushLog: Sendable {
   /// The most names that are remembered one by one.

@@ -2,6 +2,8 @@
 //
 // Pure: the caller passes in the monotonic clock, in nanoseconds.
 
+import Files
+
 /// An estimate of the store's clock, from its answers to `TIME` and our monotonic clock.
 public struct StoreClock: Sendable {
   /// By how much the store's clock may differ from this machine's wall clock, in seconds: a store that lies about the time
@@ -15,7 +17,7 @@ public struct StoreClock: Sendable {
   /// The longest step back that is believed, in milliseconds: of values from until then none is used.
   public static let longestStep = 2_000 * mostDifference
   /// Times that a clock may show, in milliseconds: until the year 9999.
-  public static let times: ClosedRange<Int64> = 0...253_402_300_799_999
+  public static let times = NumberRange.milliseconds
 
   /// Milliseconds of the store's clock at 0 of the monotonic clock.
   private var offset: Int64?

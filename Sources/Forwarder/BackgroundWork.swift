@@ -40,6 +40,7 @@ final class BackgroundWork: @unchecked Sendable {
     var network: CurrentNetwork
     var local: LocalDNSUpstream
     var loopGuard: LoopGuard
+    var nat64: NAT64
     /// `refresh.keep` and `refresh.preload`, without names that are answered locally.
     var keep: [RoutedQuestion]
     var preload: [RoutedQuestion]
@@ -48,6 +49,8 @@ final class BackgroundWork: @unchecked Sendable {
     var networkLog: NetworkLog
     var fleet: FleetConnection.Parts
     var routes: [Route]
+    /// Called at the start and when the network has changed.
+    var addressesMayHaveChanged: () -> Void = {}
     /// Receives the search domains that the network provides.
     var searchDomainsFound: ([DomainName], _ isNew: Bool) -> Void = { _, _ in }
   }
@@ -71,8 +74,8 @@ final class BackgroundWork: @unchecked Sendable {
     fleetSettings = FleetConnection.settings(configuration, parts.routes)
     follower = NetworkFollower(
       resolver: resolver, refresher: refresher, cache: parts.cache, network: parts.network, local: parts.local,
-      loopGuard: parts.loopGuard, logger: logger, networkLog: parts.networkLog,
-      searchDomainsFound: parts.searchDomainsFound)
+      loopGuard: parts.loopGuard, nat64: parts.nat64, logger: logger, networkLog: parts.networkLog,
+      addressesMayHaveChanged: parts.addressesMayHaveChanged, searchDomainsFound: parts.searchDomainsFound)
     keeper = (isCaching ? configuration.cache.persist : nil).map { path in
       if let problem = FileProblem.foreseeable(at: path) { logger.warning("the cache will not be saved: \(problem)") }
       return CacheKeeper(parts.cache, CacheFile(path: path), parts.meanings, on: loop) { note in

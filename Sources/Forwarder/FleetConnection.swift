@@ -36,6 +36,7 @@ final class FleetConnection {
     var resolver: Resolver
     var local: LocalDNSUpstream
     var localClient: LocalDNSClient
+    var nat64: NAT64
     var logger: Logger
     var ledger: FleetLedger
     /// The version of the program.
@@ -55,8 +56,8 @@ final class FleetConnection {
     resolver = parts.resolver
     let logger = parts.logger
     let finder = StoreFinder(
-      client: parts.localClient, bootstrap: settings.fleet.bootstrap.map { SocketAddress($0) }, local: parts.local,
-      loop: loop)
+      client: parts.localClient, bootstrap: settings.fleet.bootstrap.map { PlainResolver($0) }, local: parts.local,
+      nat64: parts.nat64, loop: loop)
     let store = StoreSettings(settings)
     let log: (StoreEvent) -> Void = { event in
       logger.log(level: event.level == .info ? .info : event.level == .warning ? .warning : .error, "\(event.text)")
@@ -75,25 +76,26 @@ final class FleetConnection {
       part, over: client, on: loop, identity: RandomOctets.generate(count: 16), member: member, ledger: parts.ledger
     ) { note in logger.log(level: note.isProblem ? .error : .info, "\(note.text)") }
     let place = settings.url.description
-    fleet.describe = { [unowned client, unowned flushes] in
+    fleet.describe = { [weak client, weak flushes] in
+      guard let client else { return nil }
       var report = FleetReport(store: client.report, own: member)
-      (report.place, report.flushFailure) = (place, flushes.lastFailure)
+      (report.place, report.flushFailure) = (place, flushes?.lastFailure)
       return report
     }
     level = fleet
-    fleet.onLoss = { [unowned flushes] in flushes.connect() }
-    flushes.onConnected = { [unowned fleet] in fleet.flushesConnected(true) }
-    flushes.onEnded = { [unowned fleet] in fleet.flushesConnected(false) }
-    flushes.read { [unowned fleet] in
-      fleet.nextFlush
+    fleet.onLoss = { [weak flushes] in flushes?.connect() }
+    flushes.onConnected = { [weak fleet] in fleet?.flushesConnected(true) }
+    flushes.onEnded = { [weak fleet] in fleet?.flushesConnected(false) }
+    flushes.read { [weak fleet] in
+      fleet?.nextFlush ?? []
     } _: { [resolver] reply in
       resolver.assumeIsolated { $0.took(flushes: reply) }
     }
-    client.onUp = { [unowned fleet, unowned flushes] in
-      fleet.connected()
-      flushes.connect()
+    client.onUp = { [weak fleet, weak flushes] in
+      fleet?.connected()
+      flushes?.connect()
     }
-    client.onDown = { [unowned flushes] in flushes.disconnect() }
+    client.onDown = { [weak flushes] in flushes?.disconnect() }
     resolver.assumeIsolated { $0.use(fleet) }
   }
 
@@ -172,8 +174,9 @@ extension StoreSettings {
 /// Finds the store's addresses by plain resolvers, never by this daemon itself.
 private struct StoreFinder: Sendable {
   let client: LocalDNSClient
-  let bootstrap: [SocketAddress]
+  let bootstrap: [PlainResolver]
   let local: LocalDNSUpstream
+  let nat64: NAT64
   let loop: EventLoop
 
   private static let timeout = Duration.seconds(2)
@@ -182,6 +185,7 @@ private struct StoreFinder: Sendable {
     guard !Configuration.StoreURL.isLocal(host) else {
       return [[127, 0, 0, 1], [UInt8](repeating: 0, count: 15) + [1]].compactMap { SocketAddress(octets: $0, port: 0) }
     }
+    if let address = IPAddress(text: host) { return reached([address]) }
     guard let name = DomainName(text: host) else { return [] }
     // The first family that has addresses is enough: the other one may never answer.
     return await withCheckedContinuation { continuation in
@@ -197,7 +201,12 @@ private struct StoreFinder: Sendable {
       Question(name: name, type: type), dnssecOK: false, checkingDisabled: false,
       servers: bootstrap.isEmpty ? local.addresses : bootstrap, timeout: StoreFinder.timeout)
     guard case .success(let answer) = reply else { return [] }
-    return answer.message.answers.filter { $0.type == type }.compactMap { SocketAddress(octets: $0.rdata, port: 0) }
+    return reached(answer.message.answers.filter { $0.type == type }.compactMap { IPAddress(octets: $0.rdata) })
+  }
+
+  /// The addresses as this network reaches them.
+  private func reached(_ addresses: [IPAddress]) -> [SocketAddress] {
+    nat64.reach(addresses).compactMap { SocketAddress(octets: $0.octets, port: 0) }
   }
 
   /// Two searches, of which the first one with a result ends both.

@@ -44,6 +44,7 @@ package final class Forwarder {
   private let outbox: UDPOutbox
   private let local: LocalDNSUpstream
   private let loopGuard: LoopGuard
+  private let nat64: NAT64
   private let inherited: [InheritedSocket]
   private let localClient: LocalDNSClient
   /// The version of the program, for other daemons of a fleet. Set it before the daemon serves.
@@ -64,8 +65,10 @@ package final class Forwarder {
   let watch: AnswerWatch
   /// Whether it has stopped reading queries and ends when those in flight are answered. Resolver's loop only.
   package private(set) var isStopping = false
-  /// Called when the network provides other search domains than those that the tables were made with.
-  var searchDomainsHaveChanged: ((_ hasResolvers: Bool) -> Void)?
+  private let (drainTimer, drainCheckTimer) = (OwnedTimer(), OwnedTimer())
+  /// Called when the network provides other search domains or, for `"connected"`, other prefixes than those that the
+  /// tables were made with.
+  var tablesAreOutdated: ((_ hasResolvers: Bool) -> Void)?
   /// Called in every turn of the loop, after all other work.
   package var afterTurn: (() -> Void)?
   /// Called once, before the first answer over UDP that needed the resolver is sent.
@@ -102,7 +105,7 @@ package final class Forwarder {
     networkLog = NetworkLog(occasional)
     let client = LocalDNSClient(loop: loop)
     localClient = client
-    let loopGuard = LoopGuard(client, loop: loop, logger: logger)
+    let loopGuard = LoopGuard(client, loop: loop, listeners: listeners, logger: logger)
     self.loopGuard = loopGuard
     let cache = MessageCache(
       CacheBounds(
@@ -118,13 +121,15 @@ package final class Forwarder {
       configured: LocalServers(configuration.localDNS.servers),
       others: preparation.plan.routes.map(\.localServers), loopGuard: loopGuard)
     self.local = local
+    let systemServers = { local.addresses(LocalServers([LocalServers.Entry.system])) }
+    nat64 = NAT64(client, on: loop, servers: systemServers)
     factory = ProviderFactory(
-      loop: loop, localClient: client,
-      systemServers: { local.addresses(LocalServers([LocalServers.Entry.system])) }, localServers: [],
+      loop: loop, localClient: client, systemServers: systemServers, localServers: [], nat64: nat64,
       maxInFlight: configuration.listen.maxInFlight, state: StateFolder(configuration.stateDirectory, logger),
       ledger: nil
     ) { [logger] in logger.log(level: $0, "\($1)") }
     factory.follow(configuration, logger, occasional)
+    nat64.follow(configuration.names.dns64)
     do throws(ProviderSetupError) {
       providers = try ProviderSet().following(configuration, factory)
     } catch { throw .other(error.description) }
@@ -157,7 +162,7 @@ package final class Forwarder {
     connections.log(to: occasional)
     tcpFrontend = TCPFrontend(
       preparation.tables, queries: queries, replies: replies, loop: loop, counters: statistics.tcp
-    ) { [resolver] slot in resolver.assumeIsolated { $0.accept(slot) } }
+    ) { [resolver] slot in resolver.assumeIsolated { $0.queue(slot) } }
     tcpFrontend.log = queryLog
     statistics.follow(
       StatisticsSource.Parts(
@@ -177,7 +182,15 @@ package final class Forwarder {
   package func bind() throws(StartError) -> [ListeningAddress] {
     let service = tcpFrontend
     let streams = ListeningSockets.Streams(loop: loop, table: connections) { service.accept($0, $1) }
-    let endpoints = configuration.listen.addresses.map { SocketAddress($0) }
+    var endpoints: [SocketAddress] = []
+    for endpoint in configuration.listen.addresses {
+      let address = SocketAddress(endpoint)
+      if endpoint.zone == nil || address.scope != 0 {
+        endpoints.append(address)
+      } else if inherited.isEmpty {
+        logger.warning("not listening on \(endpoint): this machine has no such interface")
+      }
+    }
     let sockets =
       inherited.isEmpty
       ? try ListeningSockets(binding: endpoints, streams, logger)
@@ -228,14 +241,11 @@ package final class Forwarder {
   ///
   /// - Throws: `StartError.other` if a listener thread cannot start.
   package func run() throws(StartError) {
-    loop.everyTurn { [unowned self] in turn() }
-    loop.beforeWaiting { [unowned self] in
-      if !outbox.isEmpty, let action = beforeFirstAnswer {
-        beforeFirstAnswer = nil
-        action()
-      }
-      outbox.flush()
-      afterTurn?()
+    loop.everyTurn { [self] in turn() }
+    loop.beforeWaiting { [self] in finishTurn() }
+    defer {
+      loop.everyTurn(nil)
+      loop.beforeWaiting(nil)
     }
     do throws(StartError) {
       for thread in listenerThreads { try thread.start() }
@@ -266,11 +276,11 @@ package final class Forwarder {
     stopWhenDone()
     for listener in tcpListeners { listener.stop() }
     connections.drain()
-    loop.schedule(after: Forwarder.drainTime) { [unowned self] in
-      resolver.assumeIsolated { $0.giveUp() }
-      loop.schedule(after: Forwarder.lastWords) { [unowned self] in
-        connections.closeAll()
-        loop.stop()
+    drainTimer.set(after: Forwarder.drainTime, on: loop, for: self) {
+      $0.resolver.assumeIsolated { $0.giveUp() }
+      $0.drainTimer.set(after: Forwarder.lastWords, on: $0.loop, for: $0) {
+        $0.connections.closeAll()
+        $0.loop.stop()
       }
     }
   }
@@ -282,8 +292,17 @@ package final class Forwarder {
     if running.isEmpty, queries.inUse == 0, connections.count == 0 {
       loop.stop()
     } else {
-      loop.schedule(after: Forwarder.drainCheck) { [unowned self] in stopWhenDone() }
+      drainCheckTimer.set(after: Forwarder.drainCheck, on: loop, for: self) { $0.stopWhenDone() }
     }
+  }
+
+  private func finishTurn() {
+    if !outbox.isEmpty, let action = beforeFirstAnswer {
+      beforeFirstAnswer = nil
+      action()
+    }
+    outbox.flush()
+    afterTurn?()
   }
 
   private func turn() {
@@ -316,13 +335,15 @@ package final class Forwarder {
       configuration,
       BackgroundWork.Parts(
         resolver: resolver, cache: surroundings.cache, network: surroundings.network, local: local,
-        loopGuard: loopGuard, keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
+        loopGuard: loopGuard, nat64: nat64, keep: routed(configuration.refresh.keep),
+        preload: routed(configuration.refresh.preload),
         meanings: CacheMeanings(preparation), state: factory.state, networkLog: networkLog,
         fleet: FleetConnection.Parts(
-          resolver: resolver, local: local, localClient: localClient, logger: logger,
+          resolver: resolver, local: local, localClient: localClient, nat64: nat64, logger: logger,
           ledger: FleetLedger(in: factory.state, on: loop, logger), version: version),
-        routes: preparation.plan.routes
-      ) { [unowned self] in searchDomainsFound($0, isNew: $1) },
+        routes: preparation.plan.routes,
+        addressesMayHaveChanged: { [weak self] in self?.addressesMayHaveChanged() },
+        searchDomainsFound: { [weak self] in self?.searchDomainsFound($0, isNew: $1) }),
       loop: loop, logger: logger)
   }
 
@@ -351,6 +372,7 @@ package final class Forwarder {
     let (configuration, routes) = (preparation.configuration, preparation.plan.routes)
     let servers = local.allServers
     local.use(configured: LocalServers(configuration.localDNS.servers), others: routes.map(\.localServers))
+    nat64.follow(configuration.names.dns64)
     let resolved = ResolverConfiguration(
       ResolverSettings(configuration, routes), providers.upstreams, providerNumbers: preparation.providerNumbers)
     resolver.assumeIsolated { $0.use(resolved, preparation.plan.table) }
@@ -380,7 +402,14 @@ package final class Forwarder {
     if isNew || isOther, let line = NetworkView.line(about: SearchDomain.judged(domains), configuration) {
       networkLog.log("search domains", line)
     }
-    if isOther { searchDomainsHaveChanged?(!local.systemServers.isEmpty) }
+    if isOther { tablesAreOutdated?(!local.systemServers.isEmpty) }
+  }
+
+  /// The addresses of the machine may have changed: has the tables rebuilt if `"connected"` stands for other networks.
+  private func addressesMayHaveChanged() {
+    let listen = configuration.listen
+    guard listen.allow.contains(.connected), Set(listen.allowedNow) != preparation.tables.access.allowed else { return }
+    tablesAreOutdated?(true)
   }
 
   /// The questions for those names in the types of `refresh.types`, without those that are answered locally.

@@ -12,11 +12,12 @@ extension OccasionalLog {
   ///   - recorder: receives what is not in the log yet when `recordCounts` is called.
   ///   - loop: the loop on which the log reports how often an event has happened.
   package convenience init(_ logger: Logger, recorder: FlightRecorder? = nil, on loop: EventLoop) {
+    // Only on the loop.
+    nonisolated(unsafe) let alarms = TimerGroup()
     self.init(logger, recorder: recorder) { [weak loop] deadline, action in
       loop?.execute { [weak loop] in
-        loop?.schedule(at: BootInstant(nanoseconds: deadline)) {
-          action(BootInstant.now.nanoseconds)
-        }
+        guard let loop else { return }
+        alarms.add(at: BootInstant(nanoseconds: deadline), on: loop) { action(BootInstant.now.nanoseconds) }
       }
     }
   }

@@ -20,6 +20,7 @@ final class NetworkFollower: @unchecked Sendable {
   private let network: CurrentNetwork
   private let local: LocalDNSUpstream
   private let loopGuard: LoopGuard
+  private let nat64: NAT64
   private let logger: Logger
   private let networkLog: NetworkLog
   private var watch: NetworkWatch?
@@ -35,17 +36,21 @@ final class NetworkFollower: @unchecked Sendable {
   private var footing = FollowedFooting(nil)
   /// Whether the connections were renewed since `settled` was known.
   private var hasRenewed = false
+  /// Called at the start, when the kernel has reported a change, and after a sleep.
+  private let addressesMayHaveChanged: () -> Void
   /// Receives the search domains at the start, on another network, and when they change.
   private let searchDomainsFound: ([DomainName], _ isNew: Bool) -> Void
   /// The work that waits until the first network is known.
   private var beginning: (() -> Void)?
+  private let beginTimer = OwnedTimer()
 
   /// How long the daemon waits for a router's link-layer address before it continues without a network.
   private static let patience = Duration.seconds(1)
 
   init(
     resolver: Resolver, refresher: Refresher?, cache: MessageCache, network: CurrentNetwork, local: LocalDNSUpstream,
-    loopGuard: LoopGuard, logger: Logger, networkLog: NetworkLog,
+    loopGuard: LoopGuard, nat64: NAT64, logger: Logger, networkLog: NetworkLog,
+    addressesMayHaveChanged: @escaping () -> Void,
     searchDomainsFound: @escaping ([DomainName], _ isNew: Bool) -> Void
   ) {
     self.resolver = resolver
@@ -54,25 +59,46 @@ final class NetworkFollower: @unchecked Sendable {
     self.network = network
     self.local = local
     self.loopGuard = loopGuard
+    self.nat64 = nat64
     self.logger = logger
     self.networkLog = networkLog
+    self.addressesMayHaveChanged = addressesMayHaveChanged
     self.searchDomainsFound = searchDomainsFound
   }
 
   /// Determines the current network, and follows its changes from now on.
   func start(on loop: EventLoop, notAt listeners: [SocketAddress]) {
     loop.assertCurrent()
-    resolver.assumeIsolated { $0.loopGuard = loopGuard }
-    resolvers = ResolverWatch(on: loop, notAt: listeners) { [unowned self] in use($0) }
+    resolver.assumeIsolated {
+      $0.loopGuard = loopGuard
+      $0.nat64 = nat64
+    }
+    nat64.changed = { [weak self] in self?.prefixHasChanged() }
+    resolvers = ResolverWatch(on: loop, notAt: listeners) { [weak self] in self?.use($0) }
     do throws(NetworkWatchError) {
-      watch = try NetworkWatch(on: loop) { [unowned self] in networkChanged($0) }
-      clock = try ClockWatch(on: loop) { [unowned self] in if $0.contains(.resume) { networkChanged($0) } }
+      watch = try NetworkWatch(on: loop) { [weak self] in self?.networkChanged($0) }
+      clock = try ClockWatch(on: loop) { [weak self] in if $0.contains(.resume) { self?.networkChanged($0) } }
     } catch { logger.warning("changes of the network are not noticed: \(error)") }
     footing = FollowedFooting(currentFooting())
+    // They may have changed before there was a watch.
+    addressesMayHaveChanged()
     settle(isStart: true)
     searchDomainsFound(resolvers?.current.searchDomains ?? [], true)
     // The resolvers may have changed since the daemon first read them.
     if let found = resolvers?.current, local.usesSystemServers { use(found) } else { loopGuard.probe(local.allServers) }
+    lookForNAT64()
+  }
+
+  /// Finds out how the current network reaches IPv4.
+  private func lookForNAT64() {
+    guard let watch else { return }
+    nat64.networkIs(
+      hasIPv4Route: watch.hasDefaultRoute(isIPv6: false), hasIPv6Route: watch.hasDefaultRoute(isIPv6: true))
+  }
+
+  private func prefixHasChanged() {
+    networkLog.log("nat64", "IPv4 is reached \(nat64.prefix.map { "by the prefix \($0)" } ?? "directly")")
+    renew()
   }
 
   /// Calls `body` once the network that answers belong to is known: usually at once, otherwise after up to 1 s.
@@ -80,10 +106,10 @@ final class NetworkFollower: @unchecked Sendable {
     loop.assertCurrent()
     guard settled == nil, network.number != 0 else { return body() }
     beginning = body
-    loop.schedule(after: NetworkFollower.patience) { [weak self] in
+    beginTimer.set(after: NetworkFollower.patience, on: loop, for: self) {
       // No server can have been asked through a router that is not there.
-      if self?.beginning != nil { self?.beganOffline = true }
-      self?.begin()
+      if $0.beginning != nil { $0.beganOffline = true }
+      $0.begin()
     }
   }
 
@@ -96,14 +122,17 @@ final class NetworkFollower: @unchecked Sendable {
   private func use(_ found: SystemResolvers) {
     local.systemServers = found.servers
     let list = found.servers.isEmpty ? "none" : found.servers.map(\.description).joined(separator: ", ")
-    networkLog.log("resolvers", "the network's resolvers: \(list)")
+    let omitted = found.omitted.map { "; \($0.server) is not used: \($0.reason)" }.joined()
+    networkLog.log("resolvers", "the network's resolvers: \(list)\(omitted)")
     loopGuard.probe(local.allServers)
+    lookForNAT64()
     searchDomainsFound(found.searchDomains, false)
   }
 
   private func networkChanged(_ change: NetworkChange) {
     guard change != .gateway else { return settle(isStart: false) }
     logger.debug("the network has changed: \(change)")
+    addressesMayHaveChanged()
     if change.contains(.resume) {
       hasSlept = true
       refresher?.hasSlept()
@@ -112,7 +141,10 @@ final class NetworkFollower: @unchecked Sendable {
     let carries = footing.move(to: currentFooting())
     let isNew = change.contains(.resume) || !carries
     if isNew { renew() }
-    if resolvers?.check() != true, isNew { loopGuard.probe(local.allServers) }
+    if resolvers?.check() != true, isNew {
+      loopGuard.probe(local.allServers)
+      lookForNAT64()
+    }
     settle(isStart: false)
   }
 

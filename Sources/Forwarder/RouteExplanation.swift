@@ -34,6 +34,7 @@ extension Forwarder {
     case .hosts: return "hosts file \(configuration.names.hostsFile ?? "")"
     case .special(let zone): return "special name \(zone)"
     case .portal: return "captive portal's probe"
+    case .router: return "router's own page"
     case .search(let domain): return "search domain \(domain) of the network"
     case .singleLabel: return "name of one label"
     case .literal: return "address instead of a name"

@@ -46,7 +46,7 @@ public final class CertificateClock: Sendable {
   /// Learns the `Date` of a response over TLS. The time never moves back, because an expired certificate would be valid
   /// again.
   public func learn(_ date: Int64, now: BootInstant) {
-    guard !isWallTimePlausible, date > checkTime(now: now) ?? .max else { return }
+    guard !isWallTimePlausible, date > checkTime(now: now) ?? .max, date <= buildTime + Self.longestLife else { return }
     learned.withLock { $0 = (date, now) }
   }
 
@@ -55,6 +55,9 @@ public final class CertificateClock: Sendable {
   public static let dayOfBuild: Int64 = (seconds(of: String(cString: process_build_date())) ?? 0) - earliestZone
   /// Seconds by which a day starts earlier than in UTC, in the earliest time zone.
   private static let earliestZone: Int64 = 14 * 3600
+
+  /// Seconds after the build for which a `Date` is believed: a later one would let no certificate be valid any more.
+  private static let longestLife: Int64 = 20 * 365 * 86_400
 
   /// Parses a day in C's form, `Nov  1 2026`, into seconds since 1970.
   static func seconds(of day: String) -> Int64? {

@@ -26,29 +26,31 @@ final class Connector {
     var event: LoopEvent
   }
 
+  /// Addresses that are tried: those that fail at once are all tried in one turn of the loop.
+  private static let addressLimit = 16
+
   private let loop: EventLoop
   private let userTimeout: Duration
   private var left: ArraySlice<SocketAddress>
   private var attempts: [Attempt] = []
   private var lastError = ECONNREFUSED
-  private var timer: LoopTimer?
+  private let timer = OwnedTimer()
   private var report: Report?
 
   /// Starts at the first of the addresses, and at each other one when the one before has failed or 250 ms have passed.
   init(to addresses: [SocketAddress], userTimeout: Duration, on loop: EventLoop, report: @escaping Report) {
     self.loop = loop
     self.userTimeout = userTimeout
-    left = addresses[...]
+    left = addresses.prefix(Self.addressLimit)
     self.report = report
-    timer = loop.schedule(after: .zero) { [unowned self] in startNext() }
+    timer.set(after: .zero, on: loop, for: self) { $0.startNext() }
   }
 
   deinit { cancel() }
 
   /// Closes all sockets and reports nothing.
   func cancel() {
-    timer?.cancel()
-    timer = nil
+    timer.cancel()
     report = nil
     let descriptors = attempts.map(\.descriptor)
     // Events go before their descriptors are closed.
@@ -57,13 +59,12 @@ final class Connector {
   }
 
   private func startNext() {
-    timer?.cancel()
-    timer = nil
+    timer.cancel()
     while let address = left.popFirst() {
       guard let descriptor = start(address) else { continue }
-      let event = LoopEvent(on: loop, descriptor: descriptor, .write) { [unowned self] _ in isReady(descriptor) }
+      let event = LoopEvent(on: loop, descriptor: descriptor, .write, for: self) { $0.isReady(descriptor) }
       attempts.append(Attempt(descriptor: descriptor, address: address, event: event))
-      if !left.isEmpty { timer = loop.schedule(after: happyEyeballsDelay) { [unowned self] in startNext() } }
+      if !left.isEmpty { timer.set(after: happyEyeballsDelay, on: loop, for: self) { $0.startNext() } }
       return
     }
     if attempts.isEmpty { end(.failure(HTTPFailure(connecting: lastError))) }

@@ -16,9 +16,11 @@ final class CurlCarrier: Carrier {
 
   /// Connections for the next transfers, while each connection carries one at a time.
   private let spares: SpareConnections
+  /// Handshakes in progress.
+  private var handshakes: [CurlHandshake] = []
   /// The address of the server, or of its proxy, that has carried a response.
   private var peer: SocketAddress?
-  private var sweep: LoopTimer?
+  private let sweep = OwnedTimer()
 
   /// libcurl's handle, owned; freed by `close`.
   private let handle: UnsafeMutableRawPointer
@@ -37,7 +39,7 @@ final class CurlCarrier: Carrier {
   /// Milliseconds after which libcurl wants a call, from its last request; negative for never.
   private var wish = -1
   private var wishChanged = false
-  private var timer: LoopTimer?
+  private let timer = OwnedTimer()
 
   /// One connection for all streams (RFC 9113 section 9.1), and a second one when the first is full or closing.
   private static let multiplexedConnections = 2
@@ -78,9 +80,40 @@ final class CurlCarrier: Carrier {
   /// Whether the number of streams is known: for a connection of libcurl's, or because connections are sequential.
   var isProven: Bool { isSequential || sockets.values.contains { $0.isMultiplexed } }
 
+  var isOpen: Bool { generation.lastResponse != nil && !sockets.isEmpty }
+
   func hasConnection(_ transfer: Transfer) -> Bool { transfer.handle?.hasConnection == true }
 
   func wasSent(_ transfer: Transfer) -> Bool { transfer.handle?.wasSent == true }
+
+  func address(of transfer: Transfer) -> SocketAddress? { transfer.handle?.peer }
+
+  /// Something of a response has arrived.
+  func isHeard() { settings.isHeard(at: loop.now) }
+
+  /// Connects without a request, and closes the connection.
+  func shakeHands(_ handshake: Handshake) {
+    let context = Unmanaged.passUnretained(self).toOpaque()
+    guard !isClosed, let attempt = CurlHandshake(handshake, settings, carrier: context) else {
+      return handshake.end(HTTPFailure(.internal, "libcurl took no handshake"))
+    }
+    handshakes.append(attempt)
+    limitConnections()
+    curl_multi_add_handle(multi, attempt.easy)
+    handshake.onEnd = { [weak self, weak attempt] in
+      if let attempt { self?.end(attempt) }
+    }
+    work(CURL_SOCKET_TIMEOUT, 0)
+    settle()
+  }
+
+  /// Not from within libcurl's call: the caller is the handshake's timer, or `drain`.
+  private func end(_ attempt: CurlHandshake) {
+    handshakes.removeAll { $0 === attempt }
+    guard !isClosed else { return }
+    curl_multi_remove_handle(multi, attempt.easy)
+    limitConnections()
+  }
 
   /// Notes that the server was found to speak HTTP/1.1 only.
   func speaksHTTP1() {
@@ -143,7 +176,7 @@ final class CurlCarrier: Carrier {
 
   private func limitConnections() {
     let most = settings.options.maxConnections
-    let connections = isSequential ? most : min(most, Self.multiplexedConnections)
+    let connections = (isSequential ? most : min(most, Self.multiplexedConnections)) + handshakes.count
     _ = ccurl_multi_setopt_long(handle, CURLMOPT_MAX_HOST_CONNECTIONS, connections)
   }
 
@@ -166,9 +199,10 @@ final class CurlCarrier: Carrier {
 
   func close() {
     guard !isClosed else { return }
+    for attempt in handshakes { attempt.handshake.end(HTTPFailure(.cancelled, "the connections are closed")) }
     isClosed = true
-    timer?.cancel()
-    sweep?.cancel()
+    timer.cancel()
+    sweep.cancel()
     spares.closeAll()
     curl_multi_cleanup(handle)
     for socket in sockets.values { socket.disarm() }
@@ -189,7 +223,6 @@ final class CurlCarrier: Carrier {
   }
 
   private func isDue() {
-    timer = nil
     work(CURL_SOCKET_TIMEOUT, 0)
     settle()
   }
@@ -217,8 +250,7 @@ final class CurlCarrier: Carrier {
     guard !isClosed else { return }
     if wishChanged {
       wishChanged = false
-      timer?.cancel()
-      timer = wish < 0 ? nil : loop.schedule(after: .milliseconds(wish)) { [unowned self] in isDue() }
+      if wish < 0 { timer.cancel() } else { timer.set(after: .milliseconds(wish), on: loop, for: self) { $0.isDue() } }
     }
     growAhead()
     generation.endIfDrained()
@@ -233,6 +265,10 @@ final class CurlCarrier: Carrier {
     var remaining: Int32 = 0
     while !isClosed, let message = curl_multi_info_read(multi, &remaining) {
       let (easy, code) = (message.pointee.easy_handle, message.pointee.data.result)
+      if let attempt = handshakes.first(where: { $0.easy == easy }) {
+        attempt.ended(code)
+        continue
+      }
       guard let easy, let transfer = transfer(of: easy), let handle = transfer.handle else { continue }
       if transfer.repeats == 0, handle.mayStartAgain(code) {
         // The server now allows fewer. A refused stream was not processed (RFC 9113 section 8.7). Transfers then start
@@ -241,6 +277,13 @@ final class CurlCarrier: Carrier {
         if !isSequential { room = 1 }
       } else {
         let result = handle.result(code, isFirst: generation.lastResponse == nil)
+        if case .failure(let failure) = result, failure.isOfHandshake, transfer.repeats < settings.addresses.count - 1,
+          let peer = handle.peer, settings.putLast(peer)
+        {
+          // The next address may shake hands.
+          generation.startAgain(transfer)
+          continue
+        }
         if case .response(let response) = result { learn(from: handle, httpVersion: response.httpVersion) }
         generation.finish(transfer, result)
       }
@@ -260,7 +303,7 @@ final class CurlCarrier: Carrier {
   /// Opens connections before transfers need them.
   private func growAhead() {
     guard isSequential, let peer else { return }
-    if sweep == nil, sockets.count + spares.count > 1 { armSweep() }
+    if !sweep.isSet, sockets.count + spares.count > 1 { armSweep() }
     guard handedOver > 1, !generation.isDraining else { return }
     let wanted = ConnectionGrowth.sequentialConnections(for: handedOver, most: settings.options.maxConnections)
     let missing = wanted - max(handedOver, sockets.count) - spares.count
@@ -268,10 +311,9 @@ final class CurlCarrier: Carrier {
   }
 
   private func armSweep() {
-    sweep = loop.schedule(after: settings.options.surplusTime) { [unowned self] in
-      sweep = nil
-      closeSurplus()
-      if connectionCount > 1 { armSweep() }
+    sweep.set(after: settings.options.surplusTime, on: loop, for: self) {
+      $0.closeSurplus()
+      if $0.connectionCount > 1 { $0.armSweep() }
     }
   }
 
@@ -332,9 +374,11 @@ extension CurlCarrier {
       socket = CurlSocket(descriptor)
       sockets[descriptor] = socket
     }
-    if let easy { transfer(of: easy)?.handle?.socket = socket }
+    if let easy, let transfer = transfer(of: easy) { transfer.handle?.socket = socket }
     socket.wanted = what == CURL_POLL_IN ? .read : what == CURL_POLL_OUT ? .write : [.read, .write]
-    socket.arm(on: loop) { [unowned self, unowned socket] interest in isReady(socket, interest) }
+    socket.arm(on: loop) { [weak self, weak socket] interest in
+      if let socket { self?.isReady(socket, interest) }
+    }
   }
 
   fileprivate func socketWillClose(_ descriptor: Int32) {

@@ -18,7 +18,7 @@ final class CurlHandle {
   /// Whether it has been added to libcurl's multi handle.
   var isHandedOver = false
   /// Whether libcurl has begun to send the request.
-  var wasSent: Bool { easy.microseconds(CURLINFO_PRETRANSFER_TIME_T) > 0 }
+  private(set) var wasSent = false
   /// Whether the request is a POST, which takes two writes with HTTP/2.
   private(set) var isPost = false
 
@@ -29,11 +29,14 @@ final class CurlHandle {
   private unowned let carrier: CurlCarrier
   private let errorText: UnsafeMutablePointer<CChar>
   private var fields: RequestFields?
+  private var resolve: CurlList?
   /// The content of the current POST; libcurl reads it in place.
   private var content = UnsafeMutableBufferPointer<UInt8>(start: nil, count: 0)
   private var isWatched = false
   /// The `errno` of a failed socket() call, which libcurl does not report; 0 if there was none.
   private var socketError: Int32 = 0
+  /// Whether the owner of the transfer did not let it be sent once more.
+  private var isRepeatRefused = false
   /// Whether the current transfer got a connection that was opened ahead.
   private var tookSpare = false
 
@@ -55,6 +58,8 @@ final class CurlHandle {
     easy.set(CURLOPT_OPENSOCKETDATA, context)
     easy.set(CURLOPT_SOCKOPTDATA, context)
     easy.set(CURLOPT_DEBUGDATA, context)
+    easy.set(CURLOPT_PREREQDATA, context)
+    _ = ccurl_setopt_prereq_callback(easy, handleWillSend)
     _ = ccurl_setopt_debug_callback(easy, handleWasCommented)
     _ = ccurl_setopt_opensocket_callback(easy, handleWantsSocket)
     _ = ccurl_setopt_sockopt_callback(easy, handleHasSocket)
@@ -74,6 +79,10 @@ final class CurlHandle {
   func prepare(isWatched: Bool) {
     let request = transfer.request
     easy.set(CURLOPT_REQUEST_TARGET, request.target)
+    if settings.resolve !== resolve {
+      resolve = settings.resolve
+      easy.set(CURLOPT_RESOLVE, resolve?.head)
+    }
     if transfer.fields !== fields {
       fields = transfer.fields
       easy.set(CURLOPT_HTTPHEADER, fields?.list.head)
@@ -90,6 +99,7 @@ final class CurlHandle {
     if isWatched != self.isWatched { easy.set(CURLOPT_VERBOSE, isWatched ? 1 : 0) }
     self.isWatched = isWatched
     socketError = 0
+    (wasSent, isRepeatRefused) = (false, false)
     tookSpare = false
     errorText[0] = 0
   }
@@ -111,6 +121,7 @@ final class CurlHandle {
   /// - Parameter isFirst: whether the server has not answered yet.
   func result(_ code: CURLcode, isFirst: Bool) -> HTTPResult {
     if let refusal = transfer.refusal { return .failure(refusal) }
+    if isRepeatRefused { return .failure(.notRepeated) }
     guard code == CURLE_OK else {
       let detail = detail
       if code == CURLE_HTTP2_STREAM, detail.contains(streamCalm) { transfer.heardCalm = true }
@@ -150,6 +161,24 @@ final class CurlHandle {
     return address
   }
 
+  /// The address of its connection.
+  var peer: SocketAddress? {
+    let text = easy.string(CURLINFO_PRIMARY_IP)
+    return settings.addresses.first { $0.host == text }
+  }
+
+  /// libcurl is about to send the request: for the first time, or because a connection was closed on it.
+  ///
+  /// - Returns: whether it may.
+  fileprivate func willSend() -> Bool {
+    if wasSent {
+      isRepeatRefused = !transfer.mayRepeat()
+      if !isRepeatRefused { transfer.timesSent += 1 }
+    }
+    wasSent = true
+    return !isRepeatRefused
+  }
+
   fileprivate func openSocket(_ address: UnsafePointer<curl_sockaddr>) -> Int32 {
     if carrier.spareCount > 0, let peer = socketAddress(address), let spare = carrier.takeSpare(to: peer) {
       tookSpare = true
@@ -167,7 +196,10 @@ final class CurlHandle {
     return tookSpare ? CURL_SOCKOPT_ALREADY_CONNECTED : CURL_SOCKOPT_OK
   }
 
-  fileprivate func received(_ octets: UnsafeBufferPointer<UInt8>) -> Bool { transfer.received(octets) }
+  fileprivate func received(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
+    carrier.isHeard()
+    return transfer.received(octets)
+  }
 
   fileprivate func heard(_ comment: UnsafeBufferPointer<UInt8>) {
     let last = comment.count - connectionCalm.count
@@ -176,7 +208,8 @@ final class CurlHandle {
   }
 
   fileprivate func receivedHeader(_ line: UnsafeBufferPointer<UInt8>) -> Bool {
-    transfer.note(headersFit: transfer.headers.take(line.span))
+    carrier.isHeard()
+    return transfer.note(headersFit: transfer.headers.take(line.span))
   }
 }
 
@@ -191,6 +224,14 @@ private func handleWantsSocket(
   _ context: UnsafeMutableRawPointer?, _: curlsocktype, _ address: UnsafeMutablePointer<curl_sockaddr>?
 ) -> curl_socket_t {
   Unmanaged<CurlHandle>.fromOpaque(context!).takeUnretainedValue().openSocket(address!)
+}
+
+private func handleWillSend(
+  _ context: UnsafeMutableRawPointer?, _: UnsafeMutablePointer<CChar>?, _: UnsafeMutablePointer<CChar>?, _: Int32,
+  _: Int32
+) -> Int32 {
+  let handle = Unmanaged<CurlHandle>.fromOpaque(context!).takeUnretainedValue()
+  return handle.willSend() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
 }
 
 private func handleHasSocket(_ context: UnsafeMutableRawPointer?, _ descriptor: Int32, _: curlsocktype) -> Int32 {

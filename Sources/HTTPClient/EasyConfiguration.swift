@@ -1,6 +1,7 @@
 // EasyConfiguration.swift -- the options of an easy handle that are the same for all transfers to a server.
 
 import CCurl
+import CTLS
 import EventLoop
 import Glibc
 
@@ -17,12 +18,6 @@ extension Easy {
   func long(_ info: CURLINFO) -> Int {
     var value = 0
     return ccurl_getinfo_long(self, info, &value) == CURLE_OK ? value : 0
-  }
-
-  /// A duration in microseconds that libcurl reports about the transfer; 0 if it has none yet.
-  func microseconds(_ info: CURLINFO) -> Int {
-    var value: curl_off_t = 0
-    return ccurl_getinfo_offset(self, info, &value) == CURLE_OK ? Int(value) : 0
   }
 
   /// A text that libcurl reports about the last transfer; empty if it has none.
@@ -110,6 +105,7 @@ private func contextWasMade(
   _: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?, _ settings: UnsafeMutableRawPointer?
 ) -> CURLcode {
   let settings = Unmanaged<OriginSettings>.fromOpaque(settings!).takeUnretainedValue()
+  if let context { ctls_bound_work(context) }
   if let trust = settings.trust { ccurl_context_trust(context, UnsafeMutableRawPointer(trust.store)) }
   if let time = settings.options.certificateClock?.checkTime(now: .now) { ccurl_context_set_time(context, time) }
   return CURLE_OK

@@ -11,8 +11,12 @@ protocol Carrier: AnyObject {
   var connectionCount: Int { get }
   /// Whether a connection has shown that the server is there. Before that, time that passes is the server's.
   var isProven: Bool { get }
+  /// Whether there is a connection that carries requests, so that a transfer without one waits for other transfers.
+  var isOpen: Bool { get }
   /// Whether a transfer has or had a connection or a stream.
   func hasConnection(_ transfer: Transfer) -> Bool
+  /// The address that a transfer's connection has or had, unless a proxy connects; nil if it is not known.
+  func address(of transfer: Transfer) -> SocketAddress?
   /// Whether the request of a transfer may have reached the server.
   func wasSent(_ transfer: Transfer) -> Bool
   /// Takes waiting transfers, at the end of a turn that added some.
@@ -21,6 +25,8 @@ protocol Carrier: AnyObject {
   func detach(_ transfer: Transfer)
   /// Takes waiting transfers after a transfer has timed out.
   func settle()
+  /// Opens a connection without a request.
+  func shakeHands(_ handshake: Handshake)
   /// Closes all connections. No transfer has them any more.
   func close()
 }
@@ -85,7 +91,8 @@ final class Generation {
   ///
   /// - Returns: the failure if it cannot be queued. The caller must then resume the continuation.
   func begin(
-    _ request: HTTPRequest, timeout: Duration, _ continuation: UnsafeContinuation<HTTPResult, Never>
+    _ request: HTTPRequest, for owner: (any TransferOwner)?, timeout: Duration,
+    _ continuation: UnsafeContinuation<HTTPResult, Never>
   ) -> HTTPFailure? {
     let transfer = resting.popLast() ?? Transfer()
     if let failure = transfer.prepare(request, settings) {
@@ -93,16 +100,20 @@ final class Generation {
       return failure
     }
     transfer.continuation = continuation
+    transfer.owner = owner
+    transfer.generation = self
     transfer.position = active.count
     active.append(transfer)
-    transfer.timer = loop.schedule(after: timeout) { [unowned self, unowned transfer] in
-      timeOut(transfer, after: timeout)
-    }
+    transfer.timer.set(after: timeout, on: loop, for: transfer) { $0.generation?.timeOut($0, after: timeout) }
     if !startsSoon { origin.startSoon() }
     startsSoon = true
-    waiting.append(transfer, share: request.share)
+    append(transfer)
     fresh.append(transfer)
     return nil
+  }
+
+  private func append(_ transfer: Transfer) {
+    waiting.append(transfer, client: transfer.owner?.clientShare ?? 0, domain: transfer.owner?.domainShare ?? 0)
   }
 
   /// Passes the new transfers of the turn to the carrier at once.
@@ -112,6 +123,16 @@ final class Generation {
     fresh = []
     guard !isClosed, !waiting.isEmpty else { return }
     carrier.start(batch)
+    if !waiting.isEmpty { wait(batch) }
+  }
+
+  /// The owners of transfers that wait for a connection do not count that time, unless there is none yet.
+  private func wait(_ transfers: [Transfer]) {
+    guard !isClosed, carrier.isOpen else { return }
+    for transfer in transfers where transfer.handedOverAt == nil && !transfer.isQueued {
+      transfer.isQueued = true
+      transfer.owner?.awaitsConnection()
+    }
   }
 
   /// Fails all transfers and closes all connections. Later calls do nothing.
@@ -125,12 +146,13 @@ final class Generation {
     carrier.close()
   }
 
-  /// Fails a transfer whose time is up. The failure is `busy` if it waited for a connection most of the time, which is
-  /// not the server's fault, and `timeout` otherwise; also `timeout` if no connection has carried a response yet, with
-  /// TLS.
-  private func timeOut(_ transfer: Transfer, after time: Duration) {
-    var atServer = carrier.isProven ? .zero : time
-    if carrier.isProven, let start = transfer.handedOverAt, carrier.hasConnection(transfer) {
+  /// Fails a transfer whose time is up. The failure is `busy` if it waited for a connection most of the time while others
+  /// were answered, which is not the server's fault, and `timeout` otherwise; also `timeout` if no connection has carried a
+  /// response yet, with TLS.
+  fileprivate func timeOut(_ transfer: Transfer, after time: Duration) {
+    let isProven = carrier.isProven && settings.heardAt + time >= loop.now
+    var atServer = isProven ? .zero : time
+    if isProven, let start = transfer.handedOverAt, carrier.hasConnection(transfer) {
       atServer = loop.now - start
     }
     let failure =
@@ -150,8 +172,15 @@ extension Generation {
   func next(free: Int) -> Transfer? {
     guard let transfer = waiting.next(free: free) else { return nil }
     transfer.handedOverAt = loop.now
+    if transfer.isQueued {
+      transfer.isQueued = false
+      transfer.owner?.gotConnection()
+    }
     return transfer
   }
+
+  /// Opens a connection without a request.
+  func shakeHands(_ handshake: Handshake) { carrier.shakeHands(handshake) }
 
   /// Returns transfers that have not begun to the front of the queue, in their order.
   func takeBack(_ transfers: [Transfer]) {
@@ -160,31 +189,42 @@ extension Generation {
       transfer.handedOverAt = nil
       waiting.takeBack(transfer)
     }
+    wait(transfers)
   }
 
-  /// Queues a transfer once more that the server has not processed.
+  /// Queues a transfer once more that the server has not processed, or ends it if it must not be sent once more.
   func startAgain(_ transfer: Transfer) {
+    let wasSent = carrier.wasSent(transfer)
+    guard !wasSent || transfer.mayRepeat() else { return finish(transfer, .failure(.notRepeated)) }
     waiting.ended(transfer)
+    if wasSent { transfer.timesSent += 1 }
     carrier.detach(transfer)
     transfer.handedOverAt = nil
     transfer.repeats += 1
     transfer.forgetResponse()
-    waiting.append(transfer, share: transfer.share)
+    append(transfer)
   }
 
   /// Ends a transfer.
   func finish(_ transfer: Transfer, _ result: HTTPResult) {
     guard let continuation = transfer.continuation else { return }
     transfer.continuation = nil
-    transfer.timer?.cancel()
-    transfer.timer = nil
+    transfer.timer.cancel()
     var result = result
     let began = transfer.handedOverAt
+    var hasOtherAddress = false
     switch result {
     case .response: lastResponse = loop.now
     case .failure(var failure):
-      failure.wasSent = began != nil && carrier.wasSent(transfer)
+      failure.timesSent = transfer.timesSent + (began != nil && carrier.wasSent(transfer) ? 1 : 0)
       result = .failure(failure)
+    }
+    // The connections are alive if a response arrived in the second half of the transfer's time.
+    let isAlive = if let began, let last = lastResponse { last - began >= loop.now - last } else { false }
+    if case .failure(let failure) = result, failure.kind == .timeout, !isAlive,
+      let address = carrier.address(of: transfer)
+    {
+      hasOtherAddress = settings.putLast(address)
     }
     if began == nil { waiting.remove(transfer) }
     waiting.ended(transfer)
@@ -199,10 +239,7 @@ extension Generation {
     }
     transfer.rest()
     if resting.count < Self.restingLimit { resting.append(transfer) }
-    if transfer.heardCalm { origin.enhanceCalm() }
-    // The connections are alive if a response arrived in the second half of the transfer's time.
-    let isAlive = if let began, let last = lastResponse { last - began >= loop.now - last } else { false }
-    origin.didFinish(self, result, isLifeless: !isAlive)
+    origin.didFinish(self, result, isLifeless: !isAlive, hasOtherAddress: hasOtherAddress)
     continuation.resume(returning: result)
     // Waiting transfers would exceed the server's limit as well.
     if case .failure(let failure) = result, failure.kind == .calm { failWaiting(failure) }

@@ -23,9 +23,13 @@ final class HTTP2Carrier: Carrier {
   /// Whether something has changed since `dispatch` last looked.
   private var isStale = false
   private var isClosed = false
+  /// Addresses in a row that did not shake hands.
+  private var failedAddresses = 0
   /// Fires when another connection may be opened, after the last one failed; nil if one may be opened now.
-  private var growthPause: LoopTimer?
-  private var sweep: LoopTimer?
+  private let growthPause = OwnedTimer()
+  private let sweep = OwnedTimer()
+  /// Fires when connections that allow no streams are given up; nil if there are none.
+  private let streamsPause = OwnedTimer()
 
   /// How long the only connection stays without streams, as with libcurl.
   private static let idleTime = Duration.seconds(118)
@@ -54,9 +58,13 @@ final class HTTP2Carrier: Carrier {
 
   var isProven: Bool { connections.contains { $0.hasAnswered } }
 
+  var isOpen: Bool { connections.contains { $0.isOpen && !$0.isLeaving && $0.streamLimit > 0 } }
+
   func hasConnection(_ transfer: Transfer) -> Bool { transfer.stream?.connection != nil }
 
-  func wasSent(_ transfer: Transfer) -> Bool { hasConnection(transfer) }
+  func address(of transfer: Transfer) -> SocketAddress? { transfer.stream?.connection?.address }
+
+  func wasSent(_ transfer: Transfer) -> Bool { transfer.stream?.wasSent ?? false }
 
   func start(_: [Transfer]) { dispatch() }
 
@@ -78,11 +86,36 @@ final class HTTP2Carrier: Carrier {
 
   func close() {
     isClosed = true
-    sweep?.cancel()
-    growthPause?.cancel()
+    sweep.cancel()
+    growthPause.cancel()
+    streamsPause.cancel()
     unwritten = []
     for connection in connections { connection.close() }
     connections = []
+  }
+
+  /// Opens a connection, beginning with an address that no waiting connection has, and asks the open ones for a sign of life.
+  func shakeHands(_ handshake: Handshake) {
+    guard let tls = settings.tls, !isClosed else {
+      return handshake.end(HTTPFailure(.cancelled, "the connections are closed"))
+    }
+    let old = connections
+    handshake.awaitsOthers = old.count { $0.ping(for: handshake) } > 0
+    for address in old.compactMap(\.silentAddress) where settings.putLast(address) { break }
+    let fresh = HTTP2Connection(settings, tls, on: loop, of: self)
+    fresh.handshake = handshake
+    fresh.predecessors = old
+    connections.append(fresh)
+    armSweep()
+    dispatch()
+  }
+
+  /// The server has shaken hands on a new connection. Older ones that have been silent since it was begun are dead: their
+  /// requests are sent once more.
+  func hasShakenHands(_ connection: HTTP2Connection, _ predecessors: [HTTP2Connection]) {
+    for old in predecessors where connections.contains(where: { $0 === old }) && (!old.isOpen || old.awaitsPing) {
+      lost(old, HTTPFailure(.reset, "the server does not answer on this connection any more"), isReplaced: true)
+    }
   }
 
   /// Lets the current or next `dispatch` write to a connection.
@@ -143,9 +176,9 @@ final class HTTP2Carrier: Carrier {
       streams = min(streams ?? limit, limit)
       isFull = isFull && limit == 0
     }
-    guard transfers > 0, usable == 0 || growthPause == nil else { return }
-    // A server that allows no stream at all wants no further connection either.
-    if streams != nil, isFull { return }
+    guard transfers > 0, usable == 0 || !growthPause.isSet else { return }
+    // A server that allows no stream at all may allow some on another connection, a while later.
+    if streams != nil, isFull { return awaitStreams() }
     // The first connection says how many streams the others will carry.
     let leaving = connections.count - usable
     var most = settings.options.maxConnections - leaving
@@ -181,12 +214,23 @@ final class HTTP2Carrier: Carrier {
   }
 
   /// A connection was not opened or has ended.
-  func lost(_ connection: HTTP2Connection, _ failure: HTTPFailure) {
+  ///
+  /// - Parameter isReplaced: whether another one has been opened in its place, since the server does not answer on it.
+  func lost(_ connection: HTTP2Connection, _ failure: HTTPFailure, isReplaced: Bool = false) {
     let wasOpen = connection.isOpen
     remove(connection)
-    for stream in connection.streams where !isClosed { fail(stream, failure, hadAnswered: connection.hasAnswered) }
+    let mayRepeat = connection.hasAnswered || isReplaced
+    for stream in connection.streams where !isClosed { fail(stream, failure, mayRepeat: mayRepeat) }
     guard !isClosed else { return }
-    if !wasOpen {
+    if wasOpen {
+      failedAddresses = 0
+    } else if let address = connection.silentAddress, settings.putLast(address),
+      failedAddresses < settings.addresses.count - 1
+    {
+      // The next address may shake hands.
+      failedAddresses += 1
+    } else {
+      failedAddresses = 0
       if connections.allSatisfy(\.isLeaving) { generation.failWaiting(failure) } else { pauseGrowth() }
     }
     guard !isClosed else { return }
@@ -194,24 +238,29 @@ final class HTTP2Carrier: Carrier {
     dispatch()
   }
 
+  /// Gives the connections up that allow no streams, unless they allow some soon.
+  private func awaitStreams() {
+    guard !streamsPause.isSet else { return }
+    streamsPause.set(after: Self.pauseTime, on: loop, for: self) {
+      for connection in $0.connections where connection.knownLimit == 0 { connection.leave() }
+      $0.dispatch()
+    }
+  }
+
   /// Opens no connection for a while, and then those that are wanted.
   private func pauseGrowth() {
-    growthPause?.cancel()
-    growthPause = loop.schedule(after: Self.pauseTime) { [unowned self] in
-      growthPause = nil
-      dispatch()
-    }
+    growthPause.set(after: Self.pauseTime, on: loop, for: self) { $0.dispatch() }
   }
 
   /// Ends a transfer whose connection has ended. A server that closes a connection it has used may not have read a request
   /// that was on its way: that one starts again, once.
-  private func fail(_ stream: HTTP2Stream, _ failure: HTTPFailure, hadAnswered: Bool) {
+  private func fail(_ stream: HTTP2Stream, _ failure: HTTPFailure, mayRepeat: Bool) {
     guard let transfer = stream.transfer else { return }
     if transfer.heardCalm {
       generation.finish(transfer, .failure(.calm))
     } else if let refusal = transfer.refusal {
       generation.finish(transfer, .failure(refusal))
-    } else if hadAnswered, !stream.hasResponse, transfer.repeats == 0, failure.kind == .reset {
+    } else if mayRepeat, !stream.hasResponse, transfer.repeats == 0, failure.kind == .reset {
       generation.startAgain(transfer)
     } else {
       generation.finish(transfer, .failure(failure))
@@ -242,12 +291,10 @@ final class HTTP2Carrier: Carrier {
   }
 
   private func armSweep() {
-    sweep?.cancel()
-    sweep = loop.schedule(after: connections.count > 1 ? settings.options.surplusTime : Self.idleTime) {
-      [unowned self] in
-      sweep = nil
-      closeIdle()
-      if !connections.isEmpty { armSweep() }
+    let time = connections.count > 1 ? settings.options.surplusTime : Self.idleTime
+    sweep.set(after: time, on: loop, for: self) {
+      $0.closeIdle()
+      if !$0.connections.isEmpty { $0.armSweep() }
     }
   }
 

@@ -22,12 +22,23 @@ final class HTTP2Connection {
   /// The streams that nghttp2 has.
   private(set) var streams: [HTTP2Stream] = []
 
+  /// Ends when the server has sent its settings on this connection, or the connection fails.
+  var handshake: Handshake?
+  /// The connections that were there before the handshake.
+  var predecessors: [HTTP2Connection] = []
+  /// Ends when anything arrives on this connection.
+  private var pinged: Handshake?
+  /// The address that it is connected to or tries.
+  private(set) var address: SocketAddress?
+  /// When the last octet arrived.
+  private var heardAt: BootInstant?
+
   private unowned let carrier: HTTP2Carrier
   private let settings: OriginSettings
   private let tls: TLSContext
   private let loop: EventLoop
   private var connector: Connector?
-  private var deadline: LoopTimer?
+  private let deadline = OwnedTimer()
   private var descriptor: Int32 = -1
   private var ssl: OpaquePointer?
   private var session: OpaquePointer?
@@ -37,8 +48,10 @@ final class HTTP2Connection {
   /// Octets for the server that OpenSSL has not taken.
   private var output: [UInt8] = []
   private var hasSettings = false
+  /// Whether the carrier has yet to learn that the server has shaken hands.
+  private var isNew = false
   /// Reads on in the next turn of the loop, after as much as one turn may read.
-  private var nextRead: LoopTimer?
+  private let nextRead = OwnedTimer()
   /// Whether OpenSSL has to write before it can read on.
   private var readsWhenWritable = false
   private var isClosed = false
@@ -49,8 +62,8 @@ final class HTTP2Connection {
   private static let connectTime = Duration.seconds(10)
   /// Octets that are collected for one write: a TLS record's.
   private static let writeSize = 16_384
-  /// Reads in a row, before other events get their turn.
-  private static let readLimit = 16
+  /// The time for reads in one turn, before other events get theirs: what octets cost depends on what they say.
+  private static let readTime = Duration.milliseconds(2)
   /// The most octets of all responses together that the server may send unasked; each one's content is limited.
   private static let connectionWindow: Int32 = 16 << 20
   /// The most streams that are used, whatever a server allows.
@@ -62,11 +75,11 @@ final class HTTP2Connection {
     self.loop = loop
     self.carrier = carrier
     idleSince = loop.now
-    deadline = loop.schedule(after: Self.connectTime) { [unowned self] in
-      lose(HTTPFailure(.timeout, "no connection in time"))
+    deadline.set(after: Self.connectTime, on: loop, for: self) {
+      $0.lose(HTTPFailure(.timeout, "no connection in time"))
     }
     let time = settings.options.userTimeout
-    connector = Connector(to: settings.addresses, userTimeout: time, on: loop) { [unowned self] in didConnect($0) }
+    connector = Connector(to: settings.addresses, userTimeout: time, on: loop) { [weak self] in self?.didConnect($0) }
   }
 
   deinit { precondition(isClosed, "a connection must be closed") }
@@ -117,20 +130,38 @@ final class HTTP2Connection {
     carrier.needsWrite(self)
   }
 
+  /// Asks for a sign of life (RFC 9113 section 6.7).
+  ///
+  /// - Returns: whether it was asked.
+  func ping(for handshake: Handshake) -> Bool {
+    guard let session, !isLeaving else { return false }
+    pinged = handshake
+    nghttp2_submit_ping(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), nil)
+    carrier.needsWrite(self)
+    return true
+  }
+
+  /// Whether nothing has arrived since it was asked for a sign of life.
+  var awaitsPing: Bool { pinged != nil }
+
+  /// The address of a server that has not said anything on this connection; nil if it has.
+  var silentAddress: SocketAddress? { heardAt == nil ? address : nil }
+
   /// Takes no more streams; the carrier closes it after the last one.
   func leave() { isLeaving = true }
 
-  /// Closes it. Its streams stay in `streams`, without a connection that carries them.
+  /// Closes it, and reports the streams that have ended. The others stay in `streams`, without a connection that carries
+  /// them.
   func close() {
     guard !isClosed else { return }
     isClosed = true
-    deadline?.cancel()
-    nextRead?.cancel()
+    handshake?.end(HTTPFailure(.cancelled, "the connection is closed"))
+    deadline.cancel()
+    nextRead.cancel()
     connector?.cancel()
     connector = nil
     readEvent = nil
     writeEvent = nil
-    ended = []
     nghttp2_session_del(session)
     session = nil
     if let ssl {
@@ -141,11 +172,15 @@ final class HTTP2Connection {
     ssl = nil
     if descriptor >= 0 { Glibc.close(descriptor) }
     descriptor = -1
+    // Whoever closes it may do so before it has reported them.
+    report()
   }
 
   private func lose(_ failure: HTTPFailure) {
     guard !isClosed else { return }
     report()
+    handshake?.fail(failure)
+    handshake = nil
     if !isClosed { carrier.lost(self, failure) }
   }
 
@@ -158,11 +193,12 @@ final class HTTP2Connection {
     case .success((let descriptor, let address)):
       self.descriptor = descriptor
       remoteAddress = address.host
+      self.address = address
       guard let ssl = tls.connection(over: descriptor) else {
         return lose(HTTPFailure(.internal, "no memory for TLS"))
       }
       self.ssl = ssl
-      readEvent = LoopEvent(on: loop, descriptor: descriptor, .read) { [unowned self] _ in isReadable() }
+      awaitReadable()
       shakeHands(ssl)
     }
   }
@@ -181,12 +217,14 @@ final class HTTP2Connection {
 
   private func didShakeHands(_ ssl: OpaquePointer) {
     writeEvent = nil
-    deadline?.cancel()
-    deadline = nil
+    deadline.cancel()
     guard tls.fitsPins(ssl) else {
       return lose(HTTPFailure(.pin, "SSL public key does not match pinned public key"))
     }
-    guard tls.isHTTP2(ssl) else { return carrier.foundHTTP1(self) }
+    guard tls.isHTTP2(ssl) else {
+      handshake?.succeed()
+      return carrier.foundHTTP1(self)
+    }
     guard let session = chttp2_session(carrier.callbacks, Unmanaged.passUnretained(self).toOpaque()) else {
       return lose(HTTPFailure(.internal, "no memory for HTTP/2"))
     }
@@ -197,6 +235,8 @@ final class HTTP2Connection {
     let entries = [
       nghttp2_settings_entry(settings_id: Int32(NGHTTP2_SETTINGS_ENABLE_PUSH.rawValue), value: 0),
       nghttp2_settings_entry(settings_id: Int32(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE.rawValue), value: window),
+      nghttp2_settings_entry(
+        settings_id: Int32(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE.rawValue), value: UInt32(ResponseHeaders.limit)),
     ]
     nghttp2_submit_settings(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), entries, entries.count)
     nghttp2_session_set_local_window_size(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), 0, Self.connectionWindow)
@@ -207,7 +247,7 @@ final class HTTP2Connection {
   // MARK: - Reading and writing
 
   private func isReadable() {
-    guard let ssl, nextRead == nil else { return }
+    guard let ssl, !nextRead.isSet else { return }
     if session == nil { shakeHands(ssl) } else { read() }
   }
 
@@ -216,6 +256,7 @@ final class HTTP2Connection {
     guard session != nil else { return shakeHands(ssl) }
     if readsWhenWritable {
       readsWhenWritable = false
+      awaitReadable()
       read()
     } else {
       // What is written may end streams, whose places others wait for.
@@ -224,18 +265,31 @@ final class HTTP2Connection {
     }
   }
 
+  private func awaitReadable() {
+    readEvent = LoopEvent(on: loop, descriptor: descriptor, .read, for: self) { $0.isReadable() }
+  }
+
   private func awaitWritable() {
     guard writeEvent == nil else { return }
-    writeEvent = LoopEvent(on: loop, descriptor: descriptor, .write) { [unowned self] _ in isWritable() }
+    writeEvent = LoopEvent(on: loop, descriptor: descriptor, .write, for: self) { $0.isWritable() }
   }
 
   /// Reads what has arrived, reports the streams that ended, and lets the carrier use their places.
   private func read() {
     guard session != nil else { return }
     let failure = receive()
+    if isNew {
+      isNew = false
+      carrier.hasShakenHands(self, predecessors)
+      predecessors = []
+    }
     report()
     guard !isClosed else { return }
-    if let failure { return carrier.lost(self, failure) }
+    if let failure {
+      handshake?.fail(failure)
+      handshake = nil
+      return carrier.lost(self, failure)
+    }
     carrier.needsWrite(self)
     carrier.dispatch()
   }
@@ -244,29 +298,32 @@ final class HTTP2Connection {
   private func receive() -> HTTPFailure? {
     guard let ssl, let session else { return nil }
     let buffer = carrier.input
-    for _ in 0..<Self.readLimit {
+    let end = loop.preciseNow + Self.readTime
+    repeat {
       ERR_clear_error()
       let count = SSL_read(ssl, buffer.baseAddress, Int32(buffer.count))
       guard count > 0 else {
         switch SSL_get_error(ssl, count) {
         case SSL_ERROR_WANT_READ: return nil
         case SSL_ERROR_WANT_WRITE:
-          // The answer to an update of keys (RFC 8446 section 4.6.3).
+          // The answer to an update of keys (RFC 8446 section 4.6.3). Until it is written, what can be read is not.
           readsWhenWritable = true
+          readEvent = nil
           awaitWritable()
           return nil
         default: return HTTPFailure(.reset, "the server closed the connection")
         }
       }
+      heardAt = loop.now
+      settings.isHeard(at: loop.now)
+      pinged?.succeed()
+      pinged = nil
       let taken = nghttp2_session_mem_recv(session, buffer.baseAddress, Int(count))
       if taken < 0 { return HTTPFailure(.badHTTP, "the server's reply is not HTTP/2: \(errorText(taken))") }
       // An event reports what the kernel still has, but not what OpenSSL has.
       if SSL_has_pending(ssl) == 0 { return nil }
-    }
-    nextRead = loop.schedule(after: .zero) { [unowned self] in
-      nextRead = nil
-      read()
-    }
+    } while loop.preciseNow < end
+    nextRead.set(after: .zero, on: loop, for: self) { $0.read() }
     return nil
   }
 
@@ -327,7 +384,14 @@ final class HTTP2Connection {
 
   // MARK: - nghttp2's callbacks
 
-  fileprivate func settingsArrived() { hasSettings = true }
+  fileprivate func settingsArrived() {
+    hasSettings = true
+    guard let handshake else { return }
+    self.handshake = nil
+    handshake.succeed()
+    // Not within nghttp2's call: the carrier may close connections.
+    isNew = true
+  }
 
   fileprivate func goAwayArrived(_ code: UInt32) {
     isLeaving = true
@@ -360,12 +424,17 @@ func connectionCallbacks() -> OpaquePointer? {
     knownStream(session, frame!.pointee.hd.stream_id)?.sectionBegan()
     return 0
   }
+  nghttp2_session_callbacks_set_on_frame_send_callback(callbacks) { session, frame, _ in
+    if chttp2_type(frame) == NGHTTP2_HEADERS { knownStream(session, frame!.pointee.hd.stream_id)?.requestLeaves() }
+    return 0
+  }
   nghttp2_session_callbacks_set_on_header_callback(callbacks) { session, frame, name, nameLength, value, length, _, _ in
     let number = frame!.pointee.hd.stream_id
     let name = UnsafeBufferPointer(start: name, count: nameLength)
     let value = UnsafeBufferPointer(start: value, count: length)
     guard let stream = knownStream(session, number), !stream.received(name.span, value.span) else { return 0 }
-    return refuse(session, number)
+    // nghttp2 resets the stream, and calls back for no more of the section.
+    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
   }
   nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) { session, _, number, octets, count, _ in
     let octets = UnsafeBufferPointer(start: octets, count: count)

@@ -26,6 +26,8 @@ final class HTTP2Stream {
   var position = 0
   /// The status of the last header section; 0 before the first one.
   private(set) var status = 0
+  /// Whether the request, or its beginning, is on its way.
+  private(set) var wasSent = false
   /// Whether nghttp2 has ended it.
   var isClosed = false
   /// Whether anything of a response has arrived.
@@ -45,7 +47,7 @@ final class HTTP2Stream {
     self.connection = connection
     fields = transfer.fields
     content = transfer.request.body
-    (sent, status, isInTrailers, isWhole, isClosed) = (0, 0, false, false, false)
+    (sent, status, isInTrailers, isWhole, isClosed, wasSent) = (0, 0, false, false, false, false)
   }
 
   /// Gives the request to a session.
@@ -66,12 +68,17 @@ final class HTTP2Stream {
   /// Forgets the transfer, which has ended; nghttp2 still knows the stream.
   func leaveTransfer() { transfer = nil }
 
+  /// nghttp2 has composed the request.
+  func requestLeaves() { wasSent = true }
+
   /// A header section begins: an interim response, the response, or what follows its content.
   func sectionBegan() { isInTrailers = status >= 200 }
 
   /// Takes one header field. Returns false if the response cannot be accepted, which the transfer then knows.
   func received(_ name: Span<UInt8>, _ value: Span<UInt8>) -> Bool {
-    guard let transfer, !isInTrailers else { return true }
+    guard let transfer else { return true }
+    // What follows the content says nothing, but takes its time.
+    guard !isInTrailers else { return transfer.note(headersFit: transfer.headers.skip(name.count + value.count)) }
     if name.hasPrefix(":status") {
       status = Int(value.number(from: 0) ?? 0)
       transfer.headers.beginSection(httpVersion: 2)

@@ -43,9 +43,6 @@ public struct HTTPClientOptions: Sendable {
   public var certificateClock: CertificateClock?
   /// `TCP_USER_TIMEOUT`: how long sent octets may remain unacknowledged before the connection is closed.
   public var userTimeout = Duration.seconds(5)
-  /// The pause after the server asked for fewer transfers (ENHANCE_YOUR_CALM, RFC 9113 section 7). It doubles each time
-  /// until the server responds, up to 64 times this value.
-  public var calmPause = Duration.seconds(1)
 
   /// Creates the default options.
   public init() {}

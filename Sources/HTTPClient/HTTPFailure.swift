@@ -55,14 +55,18 @@ public struct HTTPFailure: Error, Hashable, Sendable {
   public var kind: Kind
   /// Details for the log: one line without target, header fields or secrets.
   public var reason: String
+  /// How often the request was put on the wire, repeats by this client included.
+  public var timesSent: Int
   /// Whether the request may have reached the server.
-  public var wasSent: Bool
+  public var wasSent: Bool { timesSent > 0 }
+  /// Whether this machine has no route to the server, or no address of its family.
+  public private(set) var hasNoRoute = false
 
   /// Creates a failure; `reason` must not contain secrets.
   public init(_ kind: Kind, _ reason: String, wasSent: Bool = false) {
     self.kind = kind
     self.reason = reason
-    self.wasSent = wasSent
+    timesSent = wasSent ? 1 : 0
   }
 }
 
@@ -73,6 +77,8 @@ extension HTTPFailure: CustomStringConvertible {
 
 extension HTTPFailure {
   static let calm = HTTPFailure(.calm, "the server asked for fewer transfers")
+  /// The connection ended, and the owner of the transfer does not let it be sent once more.
+  static let notRepeated = HTTPFailure(.reset, "the connection ended, and the request may not be sent once more")
 
   /// A failed system call for a connection.
   ///
@@ -84,7 +90,18 @@ extension HTTPFailure {
     case EMFILE, ENFILE, ENOBUFS, ENOMEM: self.init(.busy, reason)
     default: self.init(.unreachable, reason)
     }
+    hasNoRoute = [ENETUNREACH, EAFNOSUPPORT, EADDRNOTAVAIL].contains(systemError)
   }
+
+  /// Whether TLS did not succeed.
+  var isOfHandshake: Bool { kind == .certificate || kind == .pin || kind == .tls }
+
+  /// The server has no address of a family that may be used.
+  static let noAddress = {
+    var failure = HTTPFailure(.unreachable, "the server has no address of the family that may be used")
+    failure.hasNoRoute = true
+    return failure
+  }()
 
   /// Whether the server has a valid certificate, but for another name.
   package var isForAnotherName: Bool {

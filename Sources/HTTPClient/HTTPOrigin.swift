@@ -16,14 +16,13 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   public private(set) var generationCount = 1
 
   let loop: EventLoop
-  /// The clock for pauses after ENHANCE_YOUR_CALM; tests replace it.
-  var clock: () -> BootInstant
   private let settings: OriginSettings
   private var current: Generation?
   private var draining: [Generation] = []
+  /// Those in progress.
+  private var handshakes: [Handshake] = []
   private var timeoutsInARow = 0
   private var isClosed = false
-  private var calm: CalmPause
   /// Whether a transfer was cut off since the last response. Later transfers are then watched for the server's reason,
   /// for which libcurl has to compose log texts.
   private(set) var isWatchful = false
@@ -40,8 +39,6 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   ) throws(HTTPSetupError) {
     self.server = server
     self.loop = loop
-    clock = { [unowned loop] in loop.now }
-    calm = CalmPause(shortest: options.calmPause)
     settings = try OriginSettings(server, options)
     current = try Generation(settings, on: loop, of: self)
   }
@@ -63,10 +60,12 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   /// Sends a request and waits until the transfer ends, at the latest after `timeout`.
   ///
   /// Must be called on the loop. Does not respond to task cancellation.
-  public nonisolated(nonsending) func send(_ request: HTTPRequest, timeout: Duration) async -> HTTPResult {
+  public nonisolated(nonsending) func send(
+    _ request: HTTPRequest, for owner: (any TransferOwner)?, timeout: Duration
+  ) async -> HTTPResult {
     // Unsafe only if a continuation is resumed twice or never: `Generation.finish` removes it before it resumes it.
     await withUnsafeContinuation { continuation in
-      if let failure = begin(request, timeout: timeout, continuation) {
+      if let failure = begin(request, for: owner, timeout: timeout, continuation) {
         continuation.resume(returning: .failure(failure))
       }
     }
@@ -74,20 +73,16 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
 
   /// - Returns: the failure if the transfer cannot begin.
   private func begin(
-    _ request: HTTPRequest, timeout: Duration, _ continuation: UnsafeContinuation<HTTPResult, Never>
+    _ request: HTTPRequest, for owner: (any TransferOwner)?, timeout: Duration,
+    _ continuation: UnsafeContinuation<HTTPResult, Never>
   ) -> HTTPFailure? {
     assert(loop.isCurrent, "an origin is used on its loop only")
     guard let current, !isClosed else { return HTTPFailure(.cancelled, "the origin is closed") }
-    guard settings.isReachable else {
-      return HTTPFailure(.unreachable, "the server has no address of the family that may be used")
-    }
-    if calm.isOn(at: clock()) {
-      return HTTPFailure(.calm, "the server asked for fewer transfers a moment ago")
-    }
+    guard settings.isReachable else { return .noAddress }
     guard inFlight < settings.options.maxInFlight else {
       return HTTPFailure(.busy, "\(settings.options.maxInFlight) transfers are in flight")
     }
-    return current.begin(request, timeout: timeout, continuation)
+    return current.begin(request, for: owner, timeout: timeout, continuation)
   }
 
   /// Makes later requests open new connections; transfers in flight continue on the old ones.
@@ -101,11 +96,42 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     if old.active.isEmpty { didDrain(old) }
   }
 
+  /// The addresses that took a connection and did not answer, as text.
+  public var silentAddresses: Set<String> { Set(settings.silent.map(\.host)) }
+
+  /// When the last octet of HTTP arrived, or the last handshake succeeded.
+  public var heardAt: BootInstant { settings.heardAt }
+
+  /// Opens a connection without a request. If only that shows that the server is there, the older connections are dead, and
+  /// what they carry is sent once more.
+  public nonisolated(nonsending) func handshake(timeout: Duration) async -> HTTPFailure? {
+    assert(loop.isCurrent, "an origin is used on its loop only")
+    guard let current, !isClosed else { return HTTPFailure(.cancelled, "the origin is closed") }
+    guard settings.isReachable else { return .noAddress }
+    let failure = await withUnsafeContinuation { continuation in
+      let handshake = Handshake(on: loop, timeout: timeout, continuation)
+      handshakes.append(handshake)
+      current.shakeHands(handshake)
+    }
+    handshakes.removeAll { $0.isOver }
+    if failure == nil { settings.isHeard(at: loop.now) }
+    return failure
+  }
+
+  /// Fails the transfers in flight, and opens new connections for later ones: the server cannot be reached.
+  public func abandon(_ failure: HTTPFailure) {
+    renewConnections()
+    let lost = draining
+    draining = []
+    for generation in lost { generation.close(failure) }
+  }
+
   /// Fails all transfers with `cancelled` and closes the connections. Later requests fail the same way.
   public func close() {
     guard !isClosed else { return }
     isClosed = true
     let failure = HTTPFailure(.cancelled, "the origin is closed")
+    for handshake in handshakes { handshake.end(failure) }
     for generation in draining { generation.close(failure) }
     draining = []
     current?.close(failure)
@@ -120,22 +146,19 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     }
   }
 
-  /// Begins a pause because the server asked for fewer transfers. Transfers in flight may report the same again.
-  func enhanceCalm() { calm.begin(at: clock()) }
-
   private func noteWhetherCutOff(_ result: HTTPResult) {
     switch result {
-    case .response:
-      isWatchful = false
-      calm.answered(at: clock())
+    case .response: isWatchful = false
     case .failure(let failure): if failure.kind == .reset { isWatchful = true }
     }
   }
 
   /// Learns the time, and counts timeouts of the current connections; those of old connections are not counted.
   ///
-  /// - Parameter isLifeless: whether no other response arrived in the second half of the transfer's time.
-  func didFinish(_ generation: Generation, _ result: HTTPResult, isLifeless: Bool) {
+  /// - Parameters:
+  ///   - isLifeless: whether no other response arrived in the second half of the transfer's time.
+  ///   - hasOtherAddress: whether new connections go to another address.
+  func didFinish(_ generation: Generation, _ result: HTTPResult, isLifeless: Bool, hasOtherAddress: Bool) {
     noteWhetherCutOff(result)
     if server.scheme == .https, case .response(let response) = result, let date = response.date {
       settings.options.certificateClock?.learn(date, now: loop.now)
@@ -149,7 +172,7 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     case .failure(let failure) where failure.kind == .timeout: timeoutsInARow += 1
     default: timeoutsInARow = 0
     }
-    if timeoutsInARow >= Self.timeoutLimit { renewConnections() }
+    if timeoutsInARow >= Self.timeoutLimit || hasOtherAddress { renewConnections() }
   }
 
   /// Closes a generation that has no more transfers.

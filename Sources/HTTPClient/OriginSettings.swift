@@ -14,7 +14,7 @@ final class OriginSettings {
   /// TLS sessions, to resume them on a new connection, also of a later generation.
   let share: OpaquePointer
   /// `name:port:address,address`, which fills libcurl's DNS cache, so that it never resolves a name.
-  let resolve: CurlList?
+  private(set) var resolve: CurlList?
   /// The host and port to connect to instead of those in the URL.
   let connectTo: CurlList?
   /// The server's URL, parsed once. Given as text, libcurl would parse and compose it for each transfer, which is a
@@ -23,8 +23,13 @@ final class OriginSettings {
   /// The pins in libcurl's form; empty for none.
   let pins: String
 
-  /// The server's addresses of the families that may be used, alternately of both (RFC 8305 section 4).
-  let addresses: [SocketAddress]
+  /// The server's addresses of the families that may be used, alternately of both (RFC 8305 section 4), those behind the
+  /// others that took a connection and did not answer.
+  private(set) var addresses: [SocketAddress]
+  /// Addresses that took a connection and did not answer.
+  private(set) var silent: Set<SocketAddress> = []
+  /// When the last octet of HTTP arrived, or the last handshake succeeded.
+  private(set) var heardAt = BootInstant(nanoseconds: .min)
   /// How TLS connections are opened without libcurl; nil if libcurl carries all transfers.
   let tls: TLSContext?
   /// Whether the server was found not to speak HTTP/2, so that libcurl carries its transfers.
@@ -85,6 +90,20 @@ final class OriginSettings {
 
   /// Whether there is an address of an allowed family, or a host name for the proxy.
   let isReachable: Bool
+
+  /// Something came from the server.
+  func isHeard(at now: BootInstant) { heardAt = now }
+
+  /// Lets an address that took a connection and did not answer go behind the others, also for later connections.
+  ///
+  /// - Returns: whether another address comes first now.
+  func putLast(_ address: SocketAddress) -> Bool {
+    silent.insert(address)
+    guard addresses.count > 1, let place = addresses.firstIndex(of: address) else { return false }
+    addresses.append(addresses.remove(at: place))
+    if resolve != nil { resolve = Self.route(server, addresses.map(\.host)).0 }
+    return place == 0
+  }
 
   /// Returns the composed form of header fields, which is made once for each different array; nil if a field is
   /// malformed.

@@ -78,6 +78,14 @@ struct ResponseHeaders {
     return true
   }
 
+  /// Counts the octets of a field that has no meaning.
+  ///
+  /// - Returns: false if the section exceeds `limit`.
+  mutating func skip(_ count: Int) -> Bool {
+    octets += count
+    return octets <= Self.limit
+  }
+
   private mutating func note(_ name: Span<UInt8>, _ value: Span<UInt8>) {
     switch name.count {
     case 3 where name.hasPrefix("age"): age = value.number(from: 0)

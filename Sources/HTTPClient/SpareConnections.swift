@@ -52,7 +52,7 @@ final class SpareConnections {
     for _ in 0..<number {
       let spare = Spare(to: address, at: loop.now)
       spare.connector = Connector(to: [address], userTimeout: userTimeout, on: loop) {
-        [unowned self, unowned spare] in ended(spare, $0)
+        [weak self, weak spare] result in if let spare { self?.ended(spare, result) }
       }
       spares.append(spare)
     }
@@ -82,8 +82,8 @@ final class SpareConnections {
     switch result {
     case .success((let descriptor, _)):
       spare.descriptor = descriptor
-      spare.event = LoopEvent(on: loop, descriptor: descriptor, .read) { [unowned self, unowned spare] _ in
-        remove(spare)
+      spare.event = LoopEvent(on: loop, descriptor: descriptor, .read) { [weak self, weak spare] _ in
+        if let spare { self?.remove(spare) }
       }
     case .failure:
       nextAttempt = loop.now + Self.pause

@@ -1,6 +1,7 @@
 // TLSContext.swift -- TLS for the connections that libcurl does not open: trust, pins, sessions to resume.
 
 import CHTTP2
+import CTLS
 import EventLoop
 import Glibc
 
@@ -25,6 +26,8 @@ final class TLSContext {
     self.server = server
     clock = options.certificateClock
     pins = options.pins
+    // Also no renegotiation, which HTTP/2 forbids (RFC 9113 section 9.2.1): a write never waits for octets to read.
+    ctls_bound_work(UnsafeMutableRawPointer(context))
     SSL_CTX_set_alpn_protos(context, Self.protocols, UInt32(Self.protocols.count))
     SSL_CTX_sess_set_new_cb(context, sessionWasMade)
   }

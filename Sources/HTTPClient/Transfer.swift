@@ -5,10 +5,12 @@ import HTTPMessage
 
 /// A request, and what has arrived of its response. Reused when it has ended. Loop thread only.
 final class Transfer {
+  /// Owns it, from its first request on.
+  unowned var generation: Generation?
   /// Resumed at the end of the transfer; nil while idle.
   var continuation: UnsafeContinuation<HTTPResult, Never>?
   /// Fires when the transfer's time is up.
-  var timer: LoopTimer?
+  let timer = OwnedTimer()
   /// The time when its carrier received it; nil while it waits or is idle.
   var handedOverAt: BootInstant?
   /// Its links in the queue of waiting transfers.
@@ -17,6 +19,12 @@ final class Transfer {
   var position = 0
   /// How often it has started again because it was not processed.
   var repeats = 0
+  /// How often its request was put on the wire before it started again.
+  var timesSent = 0
+  /// The question that it carries; nil while idle.
+  var owner: (any TransferOwner)?
+  /// Whether its owner knows that it waits for a connection.
+  var isQueued = false
   /// Whether the server asked for fewer transfers, on this stream or by a GOAWAY on its connection.
   var heardCalm = false
 
@@ -35,8 +43,6 @@ final class Transfer {
   /// Its stream; nil while it has none.
   var stream: HTTP2Stream?
 
-  /// The key of its fair share.
-  var share: UInt64 { request.share }
   /// Octets of content that it holds.
   var heldOctets: Int { body.capacity }
 
@@ -56,10 +62,13 @@ final class Transfer {
     self.request = request
     self.fields = fields
     maxBody = settings.options.maxBody
-    repeats = 0
+    (repeats, timesSent) = (0, 0)
     forgetResponse()
     return nil
   }
+
+  /// Whether the request may be sent once more.
+  func mayRepeat() -> Bool { owner?.mayRepeat() ?? true }
 
   /// Clears what has arrived, before the request is sent once more.
   func forgetResponse() {
@@ -92,13 +101,17 @@ final class Transfer {
       age: headers.age.map { UInt32(clamping: $0) }, maxAge: headers.maxAge.map { UInt32(clamping: $0) },
       retryAfter: headers.retryAfter.map { .seconds($0) }, date: headers.date, entityTag: headers.entityTag,
       body: body,
-      httpVersion: httpVersion, remoteAddress: remoteAddress)
+      httpVersion: httpVersion, remoteAddress: remoteAddress, timesSent: timesSent + 1)
     body = []
     return response
   }
 
-  /// Releases the content of a failed transfer: an idle one holds none.
-  func rest() { body = [] }
+  /// Releases what an idle transfer does not need.
+  func rest() {
+    body = []
+    owner = nil
+    isQueued = false
+  }
 }
 
 /// Whether a text is a valid request target: it begins with a slash and is printable ASCII without spaces.

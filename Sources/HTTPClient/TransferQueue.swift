@@ -1,22 +1,36 @@
-// TransferQueue.swift -- transfers that wait for a connection or a stream: round robin over owners, FIFO per owner.
+// TransferQueue.swift -- transfers that wait for a connection or a stream, and how those are shared.
 //
-// An owner may have up to three times as many transfers in flight as there are free places, so that the next transfer
-// of another owner always finds a place. An owner whose transfers all hang takes at most three quarters. Loop thread
-// only.
+// Owners are clients, and the domains of each client. A free place goes to the client with the fewest transfers, and of its
+// domains to the one with the fewest. A client takes at most three quarters of all places, and a domain three quarters of
+// those, so that a client whose transfers all hang leaves others a place. Loop thread only.
 
 /// The waiting transfers, and the number of transfers in flight per owner.
 final class TransferQueue {
-  /// The transfers of one fair share.
+  /// A client, or a domain of a client.
   fileprivate final class Owner {
+    /// Identifies it among its like; 0 is not limited.
     let share: UInt64
+    /// The client of a domain.
+    let client: Owner?
+    /// Those of a client's domains that have waiting transfers.
+    var waiting = OwnerHeap()
+    /// The waiting transfers of a domain.
     var first: Transfer?
     var last: Transfer?
     /// Transfers that were dequeued and have not ended.
     var begun = 0
-    /// Whether it is in the round.
-    var isInRound = false
+    /// When it had its last turn.
+    var turn = 0
+    /// Its place in the heap of those that wait; negative if it has no waiting transfers.
+    var place = -1
 
-    init(_ share: UInt64) { self.share = share }
+    init(_ share: UInt64, of client: Owner? = nil) {
+      self.share = share
+      self.client = client
+    }
+
+    /// Whether another transfer may begin, if so many may be in flight.
+    func mayBegin(of most: Int) -> Bool { share == 0 || begun * 4 < most * 3 }
   }
 
   /// A transfer's links in its owner's list.
@@ -32,23 +46,30 @@ final class TransferQueue {
 
   /// The number of waiting transfers.
   private(set) var count = 0
-  private var owners: [UInt64: Owner] = [:]
-  /// Owners with waiting transfers, and some whose list has become empty.
-  private var round: [Owner] = []
-  private var turn = 0
+  /// The number of transfers that were dequeued and have not ended.
+  private var begun = 0
+  private var clients: [UInt64: Owner] = [:]
+  /// Domains with transfers, by client and domain.
+  private var domains: [UInt64: Owner] = [:]
+  /// Clients with waiting transfers.
+  private var waiting = OwnerHeap()
+  private var turns = 0
+
+  /// Clients that are remembered, also without transfers: making one costs more than finding it.
+  private static let mostClients = 256
 
   /// The number of owners and transfers visited, for tests.
   private(set) var steps = 0
-
-  private static let timesFree = 3
 
   var isEmpty: Bool { count == 0 }
 
   /// Appends a transfer to its owner's list.
   ///
-  /// - Parameter share: identifies the owner; 0 is not limited.
-  func append(_ transfer: Transfer, share: UInt64) {
-    let owner = owner(of: transfer, share)
+  /// - Parameters:
+  ///   - client: identifies the client; 0 is not limited.
+  ///   - domain: identifies the domain; 0 is not limited.
+  func append(_ transfer: Transfer, client: UInt64, domain: UInt64) {
+    let owner = wait(transfer, self.owner(client, domain))
     transfer.link.previous = owner.last
     if let last = owner.last { last.link.next = transfer } else { owner.first = transfer }
     owner.last = transfer
@@ -56,9 +77,9 @@ final class TransferQueue {
 
   /// Returns a dequeued transfer to the front of its owner's list.
   func takeBack(_ transfer: Transfer) {
-    let share = transfer.link.owner?.share ?? 0
+    let old = transfer.link.owner
     ended(transfer)
-    let owner = owner(of: transfer, share)
+    let owner = wait(transfer, self.owner(old?.client?.share ?? 0, old?.share ?? 0))
     transfer.link.next = owner.first
     if let first = owner.first { first.link.previous = transfer } else { owner.last = transfer }
     owner.first = transfer
@@ -66,7 +87,7 @@ final class TransferQueue {
 
   /// Removes a waiting transfer. Does nothing if it is not waiting.
   ///
-  /// - Complexity: O(1)
+  /// - Complexity: O(log n) in the waiting owners
   func remove(_ transfer: Transfer) {
     guard transfer.link.isWaiting else { return }
     unlink(transfer)
@@ -76,64 +97,72 @@ final class TransferQueue {
   /// Dequeues the next transfer that may begin.
   ///
   /// - Parameter free: the number of transfers that may begin, including this one.
-  /// - Complexity: O(1), plus the owners at their limit: at most a third of the transfers in flight.
+  /// - Complexity: O(log n) in the waiting owners, for each client at its limit: there are few.
   func next(free: Int) -> Transfer? {
-    var left = round.count
-    while left > 0, free > 0 {
-      left -= 1
+    guard count > 0, free > 0 else { return nil }
+    let most = begun + free
+    // Clients of which no domain may begin. They have many transfers, so that there are few of them.
+    var passed: [Owner] = []
+    var found: Owner?
+    while found == nil, let client = waiting.first, client.mayBegin(of: most) {
       steps += 1
-      if turn >= round.count { turn = 0 }
-      let owner = round[turn]
-      guard let transfer = owner.first else {
-        owner.isInRound = false
-        let last = round.removeLast()
-        if last !== owner { round[turn] = last }
-        continue
+      let share = client.share == 0 ? most : max(1, most * 3 / 4)
+      if let domain = client.waiting.first, domain.mayBegin(of: share) {
+        found = domain
+      } else {
+        waiting.remove(client)
+        passed.append(client)
       }
-      turn += 1
-      guard owner.share == 0 || owner.begun < TransferQueue.timesFree * free else { continue }
-      unlink(transfer)
-      owner.begun += 1
-      transfer.link.hasBegun = true
-      return transfer
     }
-    return nil
+    for client in passed { waiting.insert(client) }
+    guard let found, let transfer = found.first else { return nil }
+    unlink(transfer)
+    transfer.link.hasBegun = true
+    turns += 1
+    count(1, of: found)
+    return transfer
   }
 
   /// Records that a dequeued transfer has ended. Does nothing if it was not dequeued.
   func ended(_ transfer: Transfer) {
     guard transfer.link.hasBegun, let owner = transfer.link.owner else { return }
     transfer.link.hasBegun = false
-    owner.begun -= 1
+    count(-1, of: owner)
     forget(transfer)
   }
 
   /// Removes and returns all waiting transfers.
-  ///
-  /// - Complexity: O(n) in the waiting transfers and their owners.
   func takeAll() -> [Transfer] {
     var taken: [Transfer] = []
     taken.reserveCapacity(count)
-    for owner in round {
+    while let transfer = waiting.first?.waiting.first?.first {
       steps += 1
-      owner.isInRound = false
-      while let transfer = owner.first {
-        steps += 1
-        remove(transfer)
-        taken.append(transfer)
-      }
+      remove(transfer)
+      taken.append(transfer)
     }
-    round = []
-    turn = 0
     return taken
   }
 
-  private func owner(of transfer: Transfer, _ share: UInt64) -> Owner {
-    let owner = owners[share] ?? Owner(share)
-    owners[share] = owner
-    if !owner.isInRound {
-      owner.isInRound = true
-      round.append(owner)
+  private func owner(_ client: UInt64, _ domain: UInt64) -> Owner {
+    let key = TransferQueue.key(client, domain)
+    if let known = domains[key] { return known }
+    if clients[client] == nil, clients.count >= TransferQueue.mostClients {
+      clients = clients.filter { $0.value.begun > 0 || $0.value.place >= 0 }
+    }
+    let owner = clients[client] ?? Owner(client)
+    clients[client] = owner
+    let fresh = Owner(domain, of: owner)
+    domains[key] = fresh
+    return fresh
+  }
+
+  /// Both numbers are hashes with random seeds or addresses, so that a mixture identifies them.
+  private static func key(_ client: UInt64, _ domain: UInt64) -> UInt64 { client &* 0x9E37_79B9_7F4A_7C15 ^ domain }
+
+  private func wait(_ transfer: Transfer, _ owner: Owner) -> Owner {
+    if owner.first == nil, let client = owner.client {
+      client.waiting.insert(owner)
+      if client.place < 0 { waiting.insert(client) }
     }
     transfer.link = Link()
     transfer.link.owner = owner
@@ -143,7 +172,7 @@ final class TransferQueue {
   }
 
   private func unlink(_ transfer: Transfer) {
-    guard let owner = transfer.link.owner else { return }
+    guard let owner = transfer.link.owner, let client = owner.client else { return }
     let (previous, next) = (transfer.link.previous, transfer.link.next)
     if let previous { previous.link.next = next } else { owner.first = next }
     if let next { next.link.previous = previous } else { owner.last = previous }
@@ -151,12 +180,85 @@ final class TransferQueue {
     transfer.link.next = nil
     transfer.link.isWaiting = false
     count -= 1
+    guard owner.first == nil else { return }
+    client.waiting.remove(owner)
+    if client.waiting.first == nil { waiting.remove(client) }
+  }
+
+  /// Changes the number of an owner's transfers in flight.
+  private func count(_ change: Int, of domain: Owner) {
+    guard let client = domain.client else { return }
+    begun += change
+    domain.begun += change
+    client.begun += change
+    if change > 0 { (domain.turn, client.turn) = (turns, turns) }
+    if domain.place >= 0 { client.waiting.update(domain) }
+    if client.place >= 0 { waiting.update(client) }
   }
 
   private func forget(_ transfer: Transfer) {
-    guard let owner = transfer.link.owner else { return }
+    guard let domain = transfer.link.owner, let client = domain.client else { return }
     transfer.link.owner = nil
-    // If the owner is still in the round, its next transfer creates a second object, which gets turns as well.
-    if owner.first == nil, owner.begun == 0 { owners[owner.share] = nil }
+    if domain.first == nil, domain.begun == 0 { domains[TransferQueue.key(client.share, domain.share)] = nil }
+  }
+}
+
+/// Owners with waiting transfers: on top the one with the fewest in flight, of equal ones the one whose last turn is longest
+/// ago. Each knows its place.
+private struct OwnerHeap {
+  private var owners: [TransferQueue.Owner] = []
+
+  var first: TransferQueue.Owner? { owners.first }
+
+  mutating func insert(_ owner: TransferQueue.Owner) {
+    owner.place = owners.count
+    owners.append(owner)
+    siftUp(owner.place)
+  }
+
+  mutating func remove(_ owner: TransferQueue.Owner) {
+    let place = owner.place
+    owner.place = -1
+    let last = owners.removeLast()
+    guard last !== owner else { return }
+    owners[place] = last
+    last.place = place
+    update(last)
+  }
+
+  /// Moves an owner whose numbers have changed.
+  mutating func update(_ owner: TransferQueue.Owner) {
+    siftUp(owner.place)
+    siftDown(owner.place)
+  }
+
+  private func precedes(_ left: Int, _ right: Int) -> Bool {
+    let (left, right) = (owners[left], owners[right])
+    return left.begun == right.begun ? left.turn < right.turn : left.begun < right.begun
+  }
+
+  private mutating func siftUp(_ start: Int) {
+    var child = start
+    while child > 0, precedes(child, (child - 1) / 2) {
+      swap(child, (child - 1) / 2)
+      child = (child - 1) / 2
+    }
+  }
+
+  private mutating func siftDown(_ start: Int) {
+    var parent = start
+    while 2 * parent + 1 < owners.count {
+      var child = 2 * parent + 1
+      if child + 1 < owners.count, precedes(child + 1, child) { child += 1 }
+      guard precedes(child, parent) else { return }
+      swap(child, parent)
+      parent = child
+    }
+  }
+
+  private mutating func swap(_ left: Int, _ right: Int) {
+    owners.swapAt(left, right)
+    owners[left].place = left
+    owners[right].place = right
   }
 }

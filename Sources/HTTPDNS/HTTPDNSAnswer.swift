@@ -48,6 +48,3 @@ public struct HTTPDNSAnswer: Equatable, Sendable {
     self.extendedError = extendedError
   }
 }
-
-/// The effective TTL: a value with the most significant bit set counts as 0 (RFC 2181 section 8).
-func ttlValue(_ ttl: UInt32) -> UInt32 { ttl > UInt32(Int32.max) ? 0 : ttl }

@@ -4,26 +4,25 @@ import DNSWire
 
 /// The reason why there is no answer. No case contains text of the provider, so every case is safe to log.
 public enum HTTPDNSFailure: Error, Hashable, Sendable {
-  /// The provider rejected the client's credentials or address: HTTP 401 or 403, or an error code for a wrong
-  /// signature.
+  /// The service's own error code for a wrong signature or key.
   case authentication
-  /// The time in a signature is in the past or too far ahead: the clocks differ. One retry with a corrected clock is
-  /// useful.
+  /// The service's own error code for the time in a signature, which is in the past or too far ahead: the clocks differ.
+  /// One retry with a corrected clock is useful.
   case expired
-  /// The account does not exist, is closed, or lacks the permission. Its owner has to change something.
+  /// The service's own error code for an account that does not exist, is closed, or lacks the permission. Its owner has to
+  /// change something.
   case account
-  /// The account accepts signed requests only, and this one was not signed.
+  /// The service's own error code for an account that accepts signed requests only; this one was not signed.
   case unsigned
+  /// The service's own error code for too many requests or a used-up quota.
+  case quota
+  /// The service's own error code for a fault of this server.
+  case fault
   /// The provider does not accept this name.
   case name
-  /// The provider rejected the form of the request: HTTP 400, another 4xx status without a case of its own, or 501.
-  case badParameter
-  /// The provider does not know the path: HTTP 404.
-  case badPath
-  /// Too many requests: HTTP 429, with the provider's `Retry-After` if it sent one.
-  case quota(retryAfter: Duration?)
-  /// The server could not answer, or redirected the client (redirects are never followed): the HTTP status.
-  case server(status: Int)
+  /// Any HTTP status but success, without an error code of the service, and its `Retry-After` if it sent one. Redirects are
+  /// never followed.
+  case status(Int, retryAfter: Duration? = nil)
   /// The body does not have the form that the dialect defines.
   case unreadable(UnreadableReason)
   /// The reply answers another question, or the same question for another subnet.
@@ -35,7 +34,7 @@ public enum HTTPDNSFailure: Error, Hashable, Sendable {
 }
 
 extension HTTPDNSFailure {
-  /// The cases without their values. The raw values are labels of the metrics and of JSON.
+  /// The failures by what an operator can do about them. The raw values are labels of the metrics and of JSON.
   public enum Kind: String, Hashable, CaseIterable, Sendable {
     case authentication, expired, account, name
     case badParameter = "bad_parameter"
@@ -47,21 +46,36 @@ extension HTTPDNSFailure {
     case truncated, unsupported
   }
 
-  /// The case without its value.
+  /// The kind of the failure.
   public var kind: Kind {
     switch self {
-    case .authentication: .authentication
+    case .authentication, .status(401, _), .status(403, _): .authentication
     case .expired: .expired
     case .account, .unsigned: .account
     case .name: .name
-    case .badParameter: .badParameter
-    case .badPath: .badPath
-    case .quota: .quota
-    case .server: .server
+    case .status(404, _): .badPath
+    case .quota, .status(429, _): .quota
+    case .status where isRefusal: .badParameter
+    case .fault, .status: .server
     case .unreadable: .unreadable
     case .wrongQuestion: .wrongQuestion
     case .truncated: .truncated
     case .unsupported: .unsupported
+    }
+  }
+
+  /// Whether the status refuses the request: every server of the provider would. Not so if the server gave up waiting
+  /// (408) or the request was meant for another server (421). 501 refers to the method.
+  public var isRefusal: Bool {
+    guard case .status(let status, _) = self else { return false }
+    return (400...499).contains(status) && status != 408 && status != 421 || status == 501
+  }
+
+  /// Whether the service refuses the account in its own words, which no name can provoke.
+  public var isOfAccount: Bool {
+    switch self {
+    case .authentication, .expired, .account, .unsigned, .quota: true
+    default: false
     }
   }
 }
@@ -91,10 +105,8 @@ public enum UnreadableReason: Hashable, Sendable {
   case message
   /// Ciphertext that the key does not decrypt, or text that does not encode ciphertext.
   case cipher
-  /// A CNAME chain with a loop, a fork, a gap or too many links.
+  /// A CNAME chain with a loop, a gap or too many links.
   case chain
-  /// Records that contradict the response code.
-  case contradiction
   /// No data, but the names of other servers that may have it: the reply does not answer the question.
   case referral
   /// A list of the provider's servers without one that can be used, and its response code.
@@ -116,8 +128,7 @@ extension UnreadableReason {
     case .rdata: "not addresses or other data where they have to be"
     case .message: "not a DNS response"
     case .cipher: "not encrypted with the key of the configuration"
-    case .chain: "a CNAME chain with a loop, a fork or a gap"
-    case .contradiction: "records and response code exclude each other"
+    case .chain: "a CNAME chain with a loop or a gap"
     case .referral: "a referral to other servers, not an answer"
     case .noServers(.noError): "the list has no server"
     case .noServers(let code): "the list has no server (\(code))"
@@ -133,15 +144,24 @@ extension HTTPDNSFailure: CustomStringConvertible {
     case .expired: "the provider says that the signature has expired"
     case .account: "the provider does not serve this account"
     case .unsigned: "the provider serves this account with signed requests only"
-    case .name: "the provider does not take the name"
-    case .badParameter: "the provider refused the parameters"
-    case .badPath: "the provider does not know the path"
     case .quota: "too many requests"
-    case .server(let status): "HTTP status \(status)"
+    case .fault: "the server reports a fault of its own"
+    case .name: "the provider does not take the name"
+    case .status(let status, _): statusText.map { "\($0) (HTTP status \(status))" } ?? "HTTP status \(status)"
     case .unreadable(let reason): "unreadable: \(reason.text)"
     case .wrongQuestion: "the reply is to another question"
     case .truncated: "the reply is truncated"
     case .unsupported: "RDATA in an unknown form"
+    }
+  }
+  /// What a bare HTTP status says; nil if it is a fault of the server.
+  private var statusText: String? {
+    switch kind {
+    case .authentication: "the provider refused the credentials"
+    case .badPath: "the provider does not know the path"
+    case .badParameter: "the provider refused the parameters"
+    case .quota: "too many requests"
+    default: nil
     }
   }
 }

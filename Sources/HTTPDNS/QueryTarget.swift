@@ -30,6 +30,15 @@ struct QueryTarget {
     octets.appendPercentEncoded(value)
   }
 
+  /// Adds a parameter of the configuration. Every character of the name must be allowed in a query; the value is encoded.
+  mutating func add(given name: String, encoding value: String) {
+    octets.append(separator)
+    octets.append(name)
+    octets.append(UInt8(ascii: "="))
+    octets.appendPercentEncoded(value)
+    separator = UInt8(ascii: "&")
+  }
+
   private mutating func begin(_ name: StaticString) {
     octets.append(separator)
     name.withUTF8Buffer { octets.append(contentsOf: $0) }

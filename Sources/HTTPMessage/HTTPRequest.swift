@@ -33,11 +33,8 @@ public struct HTTPRequest: Hashable, Sendable {
   public var fields: [HTTPField]
   /// The content of a POST.
   public var body: [UInt8]
-  /// The key of a fair share: transfers of one key cannot take all connections while transfers of another wait. 0 is
-  /// not limited. Not sent.
-  public var share: UInt64 = 0
 
-  /// Creates a request with share 0.
+  /// Creates a request.
   public init(method: HTTPMethod = .get, target: String, fields: [HTTPField] = [], body: [UInt8] = []) {
     self.method = method
     self.target = target

@@ -22,11 +22,14 @@ public struct HTTPResponse: Hashable, Sendable {
   public var httpVersion: Int
   /// The peer's address as text without the port; with a proxy, the proxy's address.
   public var remoteAddress: String
+  /// How often the request was put on the wire, repeats by the client included.
+  public var timesSent: Int
 
   /// Creates a response, by default without header fields and content.
   public init(
     status: Int, contentType: String? = nil, age: UInt32? = nil, maxAge: UInt32? = nil, retryAfter: Duration? = nil,
-    date: Int64? = nil, entityTag: String? = nil, body: [UInt8] = [], httpVersion: Int = 1, remoteAddress: String = ""
+    date: Int64? = nil, entityTag: String? = nil, body: [UInt8] = [], httpVersion: Int = 1, remoteAddress: String = "",
+    timesSent: Int = 1
   ) {
     self.status = status
     self.contentType = contentType
@@ -38,5 +41,6 @@ public struct HTTPResponse: Hashable, Sendable {
     self.body = body
     self.httpVersion = httpVersion
     self.remoteAddress = remoteAddress
+    self.timesSent = timesSent
   }
 }

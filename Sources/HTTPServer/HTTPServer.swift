@@ -157,7 +157,7 @@ public final class HTTPServer {
   private func admit(_ buffer: OpaquePointer?) {
     guard let buffer, table != nil else { return }
     bufferevent_incref(buffer)
-    loop.schedule(after: .zero) { [weak self] in
+    loop.inNextTurn { [weak self] in
       self?.makeRoom(for: bufferevent_getfd(buffer))
       bufferevent_decref(buffer)
     }

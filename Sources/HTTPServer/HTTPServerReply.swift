@@ -75,7 +75,7 @@ public final class HTTPServerReply {
     // The watch retains the reply on purpose, so that the caller need not. `take` and `serverDidEnd` break the cycle.
     closeWatch = LoopEvent(on: loop, descriptor: descriptor, Interest(rawValue: Int16(EV_CLOSED))) { _ in
       // Deferred: the watch must leave libevent before its descriptor is closed, and it is in use during this call.
-      loop.schedule(after: .zero) { self.reset() }
+      loop.inNextTurn { self.reset() }
     }
   }
 

@@ -67,7 +67,7 @@ extension HTTPServerReply {
   fileprivate func connectionDidClose() {
     guard let whenClosed, let server else { return }
     self.whenClosed = nil
-    server.loop.schedule(after: .zero) {
+    server.loop.inNextTurn {
       guard self.isStreaming else { return }
       self.endStream()
       whenClosed()

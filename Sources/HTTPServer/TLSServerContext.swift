@@ -17,6 +17,7 @@ public final class TLSServerContext {
     guard let handle = SSL_CTX_new(TLS_server_method()) else { throw .unusableCertificate("no TLS context") }
     self.handle = handle
     SSL_CTX_ctrl(handle, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_2_VERSION), nil)
+    ctls_bound_work(UnsafeMutableRawPointer(handle))
     SSL_CTX_set_alpn_select_cb(handle, selectHTTP11, nil)
     try useChain(certificateChain)
     try useKey(privateKey)

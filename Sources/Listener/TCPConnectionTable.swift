@@ -48,7 +48,7 @@ public final class TCPConnectionTable {
   /// By place.
   private var connections: [TCPConnection?] = []
   private var loop: EventLoop?
-  private var timer: LoopTimer?
+  private let timer = OwnedTimer()
 
   /// The lower bound of the idle timeout of a full table, which is a tenth of `limits.idle`.
   private static let leastIdle = Duration.seconds(1)
@@ -100,7 +100,7 @@ public final class TCPConnectionTable {
   func remove(_ place: Int) {
     connections[place] = nil
     places.remove(place)
-    if count == 0 { timer?.cancel() }
+    if count == 0 { timer.cancel() }
   }
 
   /// Records activity on a connection.
@@ -114,9 +114,8 @@ public final class TCPConnectionTable {
   private func armTimer() {
     guard let loop, let (_, lastUse) = places.leastUsed else { return }
     let deadline = lastUse + idleTimeout
-    if let timer, timer.isPending, timer.deadline <= deadline { return }
-    timer?.cancel()
-    timer = loop.schedule(at: deadline) { [weak self] in self?.closeSilent() }
+    if let set = timer.deadline, set <= deadline { return }
+    timer.set(at: deadline, on: loop, for: self) { $0.closeSilent() }
   }
 
   private func closeSilent() {

@@ -21,7 +21,8 @@ public struct HealthFinding: Sendable {
   /// Whether this machine lacks such an address. The daemon does not listen on it either.
   var isAbsent: Bool {
     guard server.family == AF_INET6, case .network(let code) = failure else { return false }
-    return [EADDRNOTAVAIL, EAFNOSUPPORT, ENETUNREACH, EHOSTUNREACH].contains(code)
+    // EINVAL: a link-local address on an interface that does not exist.
+    return [EADDRNOTAVAIL, EAFNOSUPPORT, ENETUNREACH, EHOSTUNREACH, EINVAL].contains(code)
   }
 }
 
@@ -74,49 +75,44 @@ extension LocalDNSClient {
   /// thread, TCP that of the resolver. Any response is a sign of life, even REFUSED from an access list.
   func health(of server: SocketAddress, until deadline: BootInstant) async -> HealthFinding {
     var finding = HealthFinding(server: server)
-    let question = Question(name: .root, type: .any)
     let start = BootInstant.now
-    let query = PreparedQuery(question, edns: nil, checkingDisabled: false)
-    let datagram = await exchanger.exchange(query, with: server, over: .datagram, until: deadline)
-    guard datagram.isReaction else {
-      finding.failure = datagram.reason
-      return finding
-    }
-    if case .response(let message) = datagram, message.responseCode != .noError {
-      finding.refusal = message.responseCode
+    switch await reaction(of: PlainResolver(server), until: deadline) {
+    case .answer, .truncated: break
+    case .failure(.responseCode(let code, _)): finding.refusal = code
+    case .failure(let reason):
+      guard reason.isReply else {
+        finding.failure = reason
+        return finding
+      }
     }
     let middle = BootInstant.now
     finding.overUDP = middle - start
-    let again = PreparedQuery(question, edns: nil, checkingDisabled: false)
-    let stream = await exchanger.exchange(again, with: server, over: .stream, until: deadline)
-    guard stream.isReaction || stream.isDismissal else {
-      finding.failure = stream.reason
+    if case .failure(let reason) = await reaction(of: PlainResolver(server, isOverTCP: true), until: deadline),
+      !reason.isReply, !reason.isDismissal
+    {
+      finding.failure = reason
       return finding
     }
     finding.overTCP = .now - middle
     return finding
   }
-}
 
-extension ExchangeOutcome {
-  /// Whether the server responded, with any response code.
-  fileprivate var isReaction: Bool {
-    switch self {
-    case .response, .truncated, .failure(.responseCode): true
-    case .failure: false
+  private func reaction(of server: PlainResolver, until deadline: BootInstant) async -> Turn.Report {
+    await withCheckedContinuation { continuation in
+      let question = PlainQuestion(question: Question(name: .root, type: .any))
+      let manner = Manner(isOverTCP: server.isOverTCP, hasEDNS: false, doubtsEDNS: false, mayConnect: false)
+      Turn(self, question, server, manner, until: deadline) { continuation.resume(returning: $0) }.start()
     }
   }
+}
 
+extension LocalDNSFailure {
   /// Whether the server accepted the connection and closed it, as it does at its connection limit. This too is a sign
   /// of life.
   fileprivate var isDismissal: Bool {
     switch self {
-    case .failure(.closed), .failure(.network(ECONNRESET)), .failure(.network(EPIPE)): true
+    case .closed, .network(ECONNRESET), .network(EPIPE): true
     default: false
     }
-  }
-
-  fileprivate var reason: LocalDNSFailure? {
-    if case .failure(let reason) = self { reason } else { nil }
   }
 }

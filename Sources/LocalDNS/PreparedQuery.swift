@@ -1,8 +1,8 @@
-// PreparedQuery.swift -- a composed query and the check whether a response matches it.
+// PreparedQuery.swift -- a composed query, and what a reply is to it.
 
 import DNSWire
 
-/// The octets of one query. Each query has its own random ID (RFC 5452 section 9.2).
+/// The octets of one query.
 package struct PreparedQuery {
   /// The DNS message.
   package let octets: [UInt8]
@@ -10,10 +10,12 @@ package struct PreparedQuery {
   let hasEDNS: Bool
   private let nameLength: Int
 
-  /// Composes a query with a random ID.
-  package init(_ question: Question, edns: EDNS?, checkingDisabled: Bool) {
+  /// Composes a query.
+  ///
+  /// - Parameter id: by default a random one (RFC 5452 section 9.2).
+  package init(_ question: Question, edns: EDNS?, checkingDisabled: Bool, id: UInt16? = nil) {
     // Swift's random numbers on Linux come from getrandom(2).
-    var message = Message.query(question, id: .random(in: 0...UInt16.max), edns: edns)
+    var message = Message.query(question, id: id ?? .random(in: 0...UInt16.max), edns: edns)
     message.header.cd = checkingDisabled
     guard let octets = try? message.compose() else { preconditionFailure("one question always fits") }
     self.octets = octets
@@ -21,44 +23,61 @@ package struct PreparedQuery {
     nameLength = question.name.octets.count
   }
 
+  var id: UInt16 { UInt16(octets[0]) << 8 | UInt16(octets[1]) }
+
   /// What a datagram or a TCP message from the server is to this query.
   package enum ReplyMatch {
-    /// Not a response to this query: spoofed or late.
+    /// It has another ID: spoofed or late.
     case foreign
-    /// A truncated response, to be repeated over TCP.
-    case truncated
+    /// A truncated response, or one that is shorter than it says, with the records that arrived in whole.
+    case truncated(Message?)
+    /// An error without a question: the server does not say what it refuses.
+    case bareError(ResponseCode)
+    /// A reply that cannot be used.
+    case unusable(ReplyFault)
     /// The response.
     case response(Message)
   }
 
   /// Compares ID and question (RFC 5452 section 4.2), ignoring case.
   package func judge(_ reply: ArraySlice<UInt8>) -> ReplyMatch {
-    guard isResponse(reply) else { return .foreign }
-    // TC comes first, because a truncated message may be malformed.
-    if reply[reply.startIndex + 2] & 0x02 != 0 { return .truncated }
-    guard let message = try? Message.parse(Array(reply)) else { return .foreign }
-    return .response(message)
+    let octets = Array(reply)
+    guard octets.count >= 2, octets[0] == self.octets[0], octets[1] == self.octets[1] else { return .foreign }
+    guard octets.count >= Header.octetCount else { return .truncated(nil) }
+    // QR is set and OPCODE is QUERY.
+    guard octets[2] & 0xF8 == 0x80 else { return .unusable(.noResponse) }
+    let questions = Int(octets[4]) << 8 | Int(octets[5])
+    if questions == 0, octets[3] & 0x0F != 0 { return .bareError(ResponseCode(rawValue: UInt16(octets[3] & 0x0F))) }
+    let end = Header.octetCount + nameLength + 4
+    guard questions == 1, zip(octets, self.octets).dropFirst(Header.octetCount).prefix(nameLength + 4).allSatisfy(same)
+    else { return .unusable(.otherQuestion) }
+    guard octets.count >= end else { return .truncated(nil) }
+    do throws(WireError) {
+      let message = try Message.parse(octets)
+      return message.header.tc ? .truncated(message) : .response(message)
+    } catch {
+      let isCut = error == .truncated || octets[2] & 0x02 != 0
+      return isCut ? .truncated(PreparedQuery.wholeRecords(octets)) : .unusable(.malformed)
+    }
   }
 
-  private func isResponse(_ reply: ArraySlice<UInt8>) -> Bool {
-    let start = reply.startIndex
-    guard reply.count >= Header.octetCount, reply[start] == octets[0], reply[start + 1] == octets[1] else {
-      return false
+  private func same(_ octets: (UInt8, UInt8)) -> Bool { asciiLowercase(octets.0) == asciiLowercase(octets.1) }
+
+  /// The records of the answer section that arrived in whole, found by bisection.
+  private static func wholeRecords(_ reply: [UInt8]) -> Message? {
+    var octets = reply
+    for place in 8..<12 { octets[place] = 0 }
+    var (count, tooMany) = (0, Int(reply[6]) << 8 + Int(reply[7]) + 1)
+    var whole: Message?
+    while tooMany - count > 1 {
+      let middle = (count + tooMany) / 2
+      (octets[6], octets[7]) = (UInt8(middle >> 8), UInt8(middle & 0xFF))
+      if let message = try? Message.parse(octets) {
+        (whole, count) = (message, middle)
+      } else {
+        tooMany = middle
+      }
     }
-    // QR is set and OPCODE is QUERY.
-    guard reply[start + 2] & 0xF8 == 0x80 else { return false }
-    let code = reply[start + 3] & 0x0F
-    let questionCount = Int(reply[start + 4]) << 8 | Int(reply[start + 5])
-    if questionCount == 0 {
-      // A server without EDNS may return only a header. The worst effect of a spoofed one is a query without EDNS.
-      return code == ResponseCode.formErr.rawValue || code == ResponseCode.notImp.rawValue
-    }
-    let nameEnd = Header.octetCount + nameLength
-    guard questionCount == 1, reply.count >= nameEnd + 4 else { return false }
-    for offset in Header.octetCount..<nameEnd
-    where asciiLowercase(reply[start + offset]) != asciiLowercase(octets[offset]) {
-      return false
-    }
-    return (nameEnd..<nameEnd + 4).allSatisfy { reply[start + $0] == octets[$0] }
+    return whole
   }
 }

@@ -8,7 +8,7 @@ import Glibc
 /// The servers and search domains of one file in the format of `/etc/resolv.conf`.
 public struct ResolverFile: Equatable, Sendable {
   /// The servers at port 53, in the order of the file, without duplicates.
-  public private(set) var servers: [SocketAddress] = []
+  public private(set) var servers: [PlainResolver] = []
   /// The names of the last `search` or `domain` line, without the root.
   public private(set) var searchDomains: [DomainName] = []
 
@@ -21,6 +21,7 @@ public struct ResolverFile: Equatable, Sendable {
 
   /// Parses the text of a file. Lines that it cannot parse are ignored.
   public init(text: some StringProtocol) {
+    var isOverTCP = false
     for line in text.split(whereSeparator: \.isNewline) where !line.hasPrefix("#") && !line.hasPrefix(";") {
       let fields = line.split(whereSeparator: \.isWhitespace)
       switch fields.first {
@@ -29,9 +30,11 @@ public struct ResolverFile: Equatable, Sendable {
         let names = fields.dropFirst().prefix { !$0.hasPrefix("#") && !$0.hasPrefix(";") }
         searchDomains = Array(
           names.compactMap { DomainName(text: $0) }.filter { !$0.isRoot }.prefix(ResolverFile.maximumSearchDomains))
+      case "options": isOverTCP = isOverTCP || fields.contains("use-vc")
       default: break
       }
     }
+    if isOverTCP { servers = servers.map { PlainResolver($0.address, zone: $0.zone, isOverTCP: true) } }
   }
 
   /// Reads a file; nil if it is unreadable or too large.
@@ -41,25 +44,22 @@ public struct ResolverFile: Equatable, Sendable {
   }
 
   private mutating func add(server text: String) {
-    guard servers.count < ResolverFile.maximumServers, let server = SocketAddress(resolver: text),
-      !servers.contains(server)
+    guard servers.count < ResolverFile.maximumServers, let server = PlainResolver(text), !servers.contains(server)
     else { return }
     servers.append(server)
   }
 }
 
-extension SocketAddress {
-  /// Port 53 of a textual address with an optional zone: `192.0.2.1`, `fe80::1%eth0`, `fe80::1%2`.
-  init?(resolver text: String) {
+extension PlainResolver {
+  /// Port 53 of a textual address with an optional zone: `192.0.2.1`, `fe80::1%eth0`, `fe80::1%2`. Nil if the machine
+  /// has no such interface.
+  fileprivate init?(_ text: String) {
     let parts = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
-    guard let address = IPAddress(text: parts[0]) else { return nil }
-    self.init(octets: address.effectiveOctets, port: 53)
-    guard parts.count == 2 else { return }
-    let scope = UInt32(parts[1]) ?? if_nametoindex(String(parts[1]))
-    guard family == AF_INET6, scope != 0 else { return nil }
-    withUnsafeMutableBytes(of: &storage) {
-      $0.storeBytes(of: scope, toByteOffset: MemoryLayout<sockaddr_in6>.offset(of: \.sin6_scope_id)!, as: UInt32.self)
-    }
+    guard let address = IPAddress(text: parts[0]),
+      let place = SocketAddress(octets: address.effectiveOctets, port: 53)
+    else { return nil }
+    self.init(place, zone: parts.count == 2 ? String(parts[1]) : nil)
+    guard zone == nil || address.isIPv6 && target != nil else { return nil }
   }
 }
 

@@ -18,7 +18,7 @@ public final class ResolverWatch {
   /// Changes within this time count as one.
   private static let quiet = Duration.milliseconds(200)
 
-  /// Calls `changed` shortly after the result of `SystemResolvers.find` changes. Detects files that are replaced,
+  /// Calls `changed` shortly after the result of `SystemResolvers` changes. Detects files that are replaced,
   /// deleted or created, also behind symbolic links and in directories that do not exist yet.
   ///
   /// - Parameters:
@@ -31,10 +31,10 @@ public final class ResolverWatch {
     self.paths = paths
     self.listeners = listeners
     self.changed = changed
-    current = SystemResolvers(servers: [], searchDomains: [])
+    current = SystemResolvers()
     // Watch before reading, so that no change is missed.
-    watch = PathWatch(paths, on: loop, quiet: ResolverWatch.quiet) { [unowned self] in check() }
-    current = SystemResolvers.find(paths: paths, notAt: listeners)
+    watch = PathWatch(paths, on: loop, quiet: ResolverWatch.quiet) { [weak self] in self?.check() }
+    current = SystemResolvers(paths: paths, notAt: listeners)
   }
 
   /// Reads the files now and reports a change. Call it after a change of network, because the machine's own addresses
@@ -43,7 +43,7 @@ public final class ResolverWatch {
   /// - Returns: whether there was a change.
   @discardableResult
   public func check() -> Bool {
-    let found = SystemResolvers.find(paths: paths, notAt: listeners)
+    let found = SystemResolvers(paths: paths, notAt: listeners)
     guard found != current else { return false }
     current = found
     changed(found)

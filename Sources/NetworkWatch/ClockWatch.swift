@@ -36,7 +36,7 @@ public final class ClockWatch {
     guard descriptor >= 0, wall_clock_timer_arm(descriptor) == 0 else {
       throw NetworkWatchError(action: "wall clock timer", code: errno)
     }
-    event = LoopEvent(on: loop, descriptor: descriptor, .read) { [unowned self] _ in readable() }
+    event = LoopEvent(on: loop, descriptor: descriptor, .read, for: self) { $0.readable() }
   }
 
   deinit {

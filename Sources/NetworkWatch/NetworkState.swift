@@ -44,6 +44,14 @@ struct NetworkState {
     DefaultRoutes(routes: routes.filter { $0.key.destination.length == 0 })
   }
 
+  /// Whether there is a default route of a family that packets can take.
+  func hasDefaultRoute(isIPv6: Bool) -> Bool {
+    routes.contains { route in
+      route.key.destination.length == 0 && route.key.destination.address.isIPv6 == isIPv6
+        && route.value.contains { $0.kind == UInt8(RTN_UNICAST) }
+    }
+  }
+
   /// The machine's relevant addresses.
   var ownAddresses: Set<IPAddress> { Set(addresses.keys.map(\.address)) }
 

@@ -16,7 +16,7 @@ public final class NetworkWatch {
   private let descriptor: Int32
   private let changed: (NetworkChange) -> Void
   private var event: LoopEvent?
-  private var timer: LoopTimer?
+  private let timer = OwnedTimer()
   private var state: NetworkState
   private var delay = ReportDelay()
   private var pending: NetworkChange = []
@@ -54,12 +54,12 @@ public final class NetworkWatch {
     self.loop = loop
     self.clock = clock
     self.changed = changed
-    event = LoopEvent(on: loop, descriptor: descriptor, .read) { [unowned self] _ in readable() }
+    event = LoopEvent(on: loop, descriptor: descriptor, .read, for: self) { $0.readable() }
   }
 
   deinit {
     event = nil
-    timer?.cancel()
+    timer.cancel()
     close(descriptor)
   }
 
@@ -79,6 +79,9 @@ public final class NetworkWatch {
     }
     return reading.identity
   }
+
+  /// Whether there is a default route of a family that packets can take.
+  public func hasDefaultRoute(isIPv6: Bool) -> Bool { state.hasDefaultRoute(isIPv6: isIPv6) }
 
   /// Reads the footing of connections to those destinations; nil if the kernel does not answer.
   public func footing(toward destinations: Set<IPAddress>) -> NetworkFooting? {
@@ -105,7 +108,7 @@ public final class NetworkWatch {
 
   private func readable() {
     let isResolved = receive()
-    if delay.due != nil, timer == nil { schedule() }
+    if delay.due != nil, !timer.isSet { schedule() }
     if isResolved { changed(.gateway) }
   }
 
@@ -144,10 +147,7 @@ public final class NetworkWatch {
   /// Sets one timer per burst, and again if the burst continued.
   private func schedule() {
     guard let due = delay.due else { return }
-    timer = loop.schedule(at: due) { [weak self] in
-      self?.timer = nil
-      self?.report()
-    }
+    timer.set(at: due, on: loop, for: self) { $0.report() }
   }
 
   private func report() {

@@ -70,7 +70,7 @@ public final class CacheKeeper: @unchecked Sendable {
   private let startTask: (String, @escaping @Sendable () -> Void) -> BlockingTask?
   private let note: (CacheNote) -> Void
   private var work: Work?
-  private var timer: LoopTimer?
+  private let timer = OwnedTimer()
   private var whenLoaded: (([LoadedEntry]) -> Void)?
   /// The cache's count of changes when the last successful save began.
   private var savedChanges: UInt64 = 0
@@ -161,14 +161,12 @@ public final class CacheKeeper: @unchecked Sendable {
   ///   or the complete new file remains.
   public func close(within patience: Duration = CacheKeeper.usualPatience) {
     let deadline = BootInstant.now + patience
-    timer?.cancel()
-    timer = nil
+    timer.cancel()
     whenLoaded = nil
     guard finishWork(by: deadline, patience) else { return }
     save()
     if finishWork(by: deadline, patience) { file.leave() }
-    timer?.cancel()
-    timer = nil
+    timer.cancel()
   }
 
   /// Waits for the work in progress; returns false if it does not finish in time.
@@ -192,7 +190,7 @@ public final class CacheKeeper: @unchecked Sendable {
     return await withCheckedContinuation { continuation in
       let waiter = SaveWaiter(continuation)
       waiting.append(waiter)
-      waiter.timer = loop.schedule(after: patience) { [file] in
+      waiter.timer.set(after: patience, on: loop) { [file] in
         waiter.end("\(file.path): not done after \(patience.milliseconds) ms")
       }
       if work == nil { save() }
@@ -244,11 +242,8 @@ public final class CacheKeeper: @unchecked Sendable {
   }
 
   private func schedule() {
-    guard timer == nil, work == nil else { return }
-    timer = loop.schedule(after: interval) { [weak self] in
-      self?.timer = nil
-      self?.save()
-    }
+    guard !timer.isSet, work == nil else { return }
+    timer.set(after: interval, on: loop, for: self) { $0.save() }
   }
 
   /// Reports an event, unless it repeats the last problem.
@@ -271,14 +266,13 @@ public final class CacheKeeper: @unchecked Sendable {
 /// A caller that waits for a save, until its patience ends.
 private final class SaveWaiter {
   /// Fires when the patience of the caller ends.
-  var timer: LoopTimer?
+  let timer = OwnedTimer()
   private var continuation: CheckedContinuation<String?, Never>?
 
   init(_ continuation: CheckedContinuation<String?, Never>) { self.continuation = continuation }
 
   func end(_ problem: String?) {
-    timer?.cancel()
-    timer = nil
+    timer.cancel()
     continuation?.resume(returning: problem)
     continuation = nil
   }

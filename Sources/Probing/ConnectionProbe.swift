@@ -11,7 +11,7 @@ import Glibc
 public final class ConnectionProbe {
   private var descriptor: Int32 = -1
   private var event: LoopEvent?
-  private var timer: LoopTimer?
+  private let timer = OwnedTimer()
   private var report: ((ProbeOutcome) -> Void)?
 
   /// Begins to connect.
@@ -22,10 +22,10 @@ public final class ConnectionProbe {
     self.report = report
     let outcome = start(address)
     if let outcome {
-      timer = loop.schedule(after: .zero) { [unowned self] in end(outcome) }
+      timer.set(after: .zero, on: loop, for: self) { $0.end(outcome) }
     } else {
-      timer = loop.schedule(after: timeout) { [unowned self] in end(.failed) }
-      event = LoopEvent(on: loop, descriptor: descriptor, .write) { [unowned self] _ in isReady() }
+      timer.set(after: timeout, on: loop, for: self) { $0.end(.failed) }
+      event = LoopEvent(on: loop, descriptor: descriptor, .write, for: self) { $0.isReady() }
     }
   }
 
@@ -34,8 +34,7 @@ public final class ConnectionProbe {
   /// Ends it without a report.
   public func cancel() {
     report = nil
-    timer?.cancel()
-    timer = nil
+    timer.cancel()
     // The event goes before its descriptor is closed.
     event = nil
     if descriptor >= 0 { close(descriptor) }

@@ -14,7 +14,7 @@ public final class EchoSocket {
     var address: SocketAddress
     /// By the system clock, in nanoseconds.
     var sentAt: Int64
-    var timer: LoopTimer
+    let timer: OwnedTimer
     var report: (ProbeOutcome) -> Void
   }
 
@@ -25,6 +25,8 @@ public final class EchoSocket {
   private var descriptor: Int32 = -1
   private var event: LoopEvent?
   private var pending: [UInt16: Pending] = [:]
+  /// Replies in a row, before other events get their turn.
+  private static let readLimit = 16
   private var nextSequence = UInt16.random(in: 0 ... .max)
 
   /// Creates it without a socket, which the first request opens.
@@ -44,8 +46,9 @@ public final class EchoSocket {
     let message = EchoMessage(sequence: sequence, token: (.random(in: 0 ... .max), .random(in: 0 ... .max)))
     let sentAt = Self.systemTime
     let failure = send(message, to: address)
-    let timer = loop.schedule(after: failure == nil ? timeout : .zero) { [unowned self] in
-      end(sequence, failure ?? .failed)
+    let timer = OwnedTimer()
+    timer.set(after: failure == nil ? timeout : .zero, on: loop) { [weak self] in
+      self?.end(sequence, failure ?? .failed)
     }
     pending[sequence] = Pending(message: message, address: address, sentAt: sentAt, timer: timer, report: report)
   }
@@ -64,7 +67,7 @@ public final class EchoSocket {
     guard descriptor < 0 else { return nil }
     descriptor = echo_socket(family)
     guard descriptor >= 0 else { return errno }
-    event = LoopEvent(on: loop, descriptor: descriptor, .read) { [unowned self] _ in receive() }
+    event = LoopEvent(on: loop, descriptor: descriptor, .read, for: self) { $0.receive() }
     return nil
   }
 
@@ -79,7 +82,7 @@ public final class EchoSocket {
 
   private func receive() {
     var octets = [UInt8](repeating: 0, count: 128)
-    while descriptor >= 0 {
+    for _ in 0..<Self.readLimit where descriptor >= 0 {
       var source = [UInt8](repeating: 0, count: 128)
       var sourceLength = socklen_t(source.count)
       var arrival: Int64 = 0

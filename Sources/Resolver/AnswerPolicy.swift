@@ -12,10 +12,19 @@ struct FinishedAnswer {
   var lifetime: UInt32
   /// Whether it is NXDOMAIN for QNAME itself, which is valid for every type and for names below.
   var isNameError = false
+  /// Whether NXDOMAIN is cached for its type alone: a provider or a plain resolver with precedence had no answer, and may have
+  /// data.
+  var isOfItsTypeOnly = false
+  /// Whether records are missing: sent with TC over UDP, and never cached.
+  var isTruncated = false
   /// Whether it is NXDOMAIN or NODATA, also at the end of an alias chain.
   var isNegative = false
   /// Whether it is empty and the dialect cannot express why: another upstream may have data.
   var isAmbiguous = false
+  /// The TTL of the SOA record that a negative answer came with; nil without one.
+  var soaTTL: UInt32?
+  /// Whether it holds on the current network only.
+  var isOfNetwork = false
   /// SCOPE PREFIX-LENGTH (RFC 7871), if a subnet was sent and the upstream returned a scope.
   var scope: Int?
 }
@@ -23,6 +32,8 @@ struct FinishedAnswer {
 /// The rules for answers of one source.
 struct AnswerPolicy {
   var ttl: TTLBounds
+  /// The longest lifetime, in seconds, of a negative answer that came out of order.
+  static let outOfOrder: UInt32 = 1
   /// Whether the answer came from LocalDNS instead of a provider.
   var isFallback = false
   /// Whether the upstream's AD bit is trusted.
@@ -81,7 +92,7 @@ struct AnswerPolicy {
     response.extendedError = extendedError
     return FinishedAnswer(
       response: response, lifetime: lifetime, isNameError: responseCode == .nxDomain && chain.isEmpty,
-      isNegative: true, scope: scope)
+      isNegative: true, soaTTL: soaTTL, scope: scope)
   }
 
   /// The record with its TTL inside the bounds. Without a configured lower bound, a TTL of 0 stays 0: such a record is

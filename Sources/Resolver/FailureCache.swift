@@ -1,4 +1,6 @@
-// FailureCache.swift -- caches failed questions, which are asked again only after a wait (RFC 9520).
+// FailureCache.swift -- remembers which upstream gave no verdict on which question, so that it is not asked again at once.
+//
+// RFC 9520. Nothing follows for other questions, not even of the same name.
 
 import DNSWire
 import EventLoop
@@ -6,93 +8,112 @@ import FairShares
 import MessageCache
 import Upstreams
 
-/// Failed questions with a wait each, which starts at one second and doubles with each failure. Resolver's loop only.
+/// Questions that an upstream did not answer, with a wait each, which starts at one second and doubles with each failure.
+/// Resolver's loop only.
 struct FailureCache {
+  private struct Key: Hashable {
+    var question: QuestionKey
+    var upstream: Int
+  }
+
   private struct Failure {
     var until: BootInstant
     var wait: Duration
-    var blame: Blame
     var at: BootInstant
-    var reason: String
+    var reason: UpstreamFailure
   }
 
-  private var failures: [QuestionKey: Failure] = [:]
+  /// When an upstream is asked in spite of its failures.
+  private struct Turn {
+    var next = BootInstant(nanoseconds: .min)
+    var domain: DomainKey?
+  }
+
+  /// The number of LocalDNS among the upstreams; a provider's is its place in the configuration.
+  static let localDNS = -1
+
+  private var failures: [Key: Failure] = [:]
+  private var turns: [Int: Turn] = [:]
   private let longestWait: Duration
-  private var nextTrial = BootInstant(nanoseconds: 0)
-  private var lastTried: DomainKey?
   /// The number of failures checked to make room so far, for tests.
   private(set) var steps = 0
 
   /// RFC 9520 section 3.2: at least one second.
   private static let firstWait = Duration.seconds(1)
-  /// A question may be tried during its wait if the failure was not its own, so that the end of an outage is noticed at
-  /// once. At most one question is tried per interval.
+  /// While an upstream has given no verdict since, one question per interval is sent in spite of its wait, so that the end of
+  /// an outage is noticed; a domain waits four intervals for its next turn.
   private static let trialInterval = Duration.milliseconds(500)
-  /// Limits the memory: above it, expired failures make room first, then any.
+  /// Limits the memory: above it, expired failures make room first, then any. What is forgotten is asked again.
   private static let limit = 4096
 
   init(longestWait: Duration) { self.longestWait = max(longestWait, FailureCache.firstWait) }
 
-  /// The number of cached failures, including expired ones.
+  var isEmpty: Bool { failures.isEmpty }
+
+  /// The number of failures, including expired ones.
   var count: Int { failures.count }
 
-  /// Whether the question must not be asked yet.
-  func isWaiting(_ key: QuestionKey, now: BootInstant) -> Bool {
-    failures[key].map { now < $0.until } ?? false
-  }
-
-  /// Whether the question may be tried during its wait. It may if a server, an account or the network was to blame, the
-  /// failure is at least a second old (RFC 9520 section 3.2), and the trial interval has passed. The domain of the last
-  /// trial waits four intervals, so that one domain does not take all trials.
-  func mayTry(_ key: QuestionKey, of domain: DomainKey, now: BootInstant) -> Bool {
-    guard let failure = failures[key], failure.blame.endsWithRecovery else { return false }
-    let turn = domain == lastTried ? nextTrial + FailureCache.trialInterval * 3 : nextTrial
-    return now >= failure.at + FailureCache.firstWait && now >= turn
-  }
-
-  /// Notes that a question of this domain is tried during its wait.
-  mutating func tries(_ domain: DomainKey, now: BootInstant) {
-    nextTrial = now + FailureCache.trialInterval
-    lastTried = domain
-  }
-
-  /// Caches a failure. The wait doubles unless the previous one ended more than the maximum wait ago.
+  /// Why the upstream is not asked the question yet; nil if it may be asked.
   ///
-  /// - Parameter reason: human-readable.
-  mutating func failed(_ key: QuestionKey, _ blame: Blame, reason: String, now: BootInstant) {
-    let previous = failures[key].flatMap { now < $0.until + longestWait ? $0.wait : nil }
+  /// - Parameters:
+  ///   - verdicts: the upstream's verdicts.
+  ///   - isTrial: whether a trial counts as asked.
+  mutating func failure(
+    of question: QuestionKey, at upstream: Int, _ domain: DomainKey, _ verdicts: VerdictTimes, takesTrial: Bool,
+    now: BootInstant
+  ) -> UpstreamFailure? {
+    guard !failures.isEmpty, let failure = failures[Key(question: question, upstream: upstream)],
+      now < failure.until, failure.at > verdicts.recoveredAt
+    else { return nil }
+    let turn = turns[upstream] ?? Turn()
+    let next = turn.domain == domain ? turn.next + FailureCache.trialInterval * 3 : turn.next
+    guard failure.at > verdicts.last, now >= failure.at + FailureCache.firstWait, now >= next else {
+      return failure.reason
+    }
+    if takesTrial { turns[upstream] = Turn(next: now + FailureCache.trialInterval, domain: domain) }
+    return nil
+  }
+
+  /// Notes that the upstream gave no verdict. The wait doubles unless the previous one ended more than the maximum ago.
+  mutating func failed(
+    _ question: QuestionKey, at upstream: Int, _ reason: UpstreamFailure, _ verdicts: VerdictTimes, now: BootInstant
+  ) {
+    let key = Key(question: question, upstream: upstream)
+    let previous = failures[key].flatMap {
+      now < $0.until + longestWait && $0.at > verdicts.recoveredAt ? $0.wait : nil
+    }
     let wait = previous.map { min($0 * 2, longestWait) } ?? FailureCache.firstWait
     if failures.count >= FailureCache.limit, failures[key] == nil { makeRoom(now: now) }
-    failures[key] = Failure(until: now + wait, wait: wait, blame: blame, at: now, reason: reason)
+    failures[key] = Failure(until: now + wait, wait: wait, at: now, reason: reason)
   }
 
-  /// Removes the failures for which a server, an account or the network was to blame: a provider has recovered.
-  ///
-  /// - Complexity: O(n) in the number of cached failures.
-  mutating func endWaitsForProviders() { failures = failures.filter { !$0.value.blame.endsWithRecovery } }
-
-  /// Removes the question's failure: it was answered.
-  mutating func succeeded(_ key: QuestionKey) {
-    if !failures.isEmpty { failures[key] = nil }
+  /// Notes a verdict.
+  mutating func succeeded(_ question: QuestionKey, at upstream: Int) {
+    if !failures.isEmpty { failures[Key(question: question, upstream: upstream)] = nil }
   }
 
-  mutating func removeAll() { failures = [:] }
+  mutating func removeAll() {
+    failures = [:]
+    turns = [:]
+  }
 
   /// Removes the failures of the selected names.
   ///
   /// - Returns: the number of removed failures.
   mutating func remove(_ names: NameSelection) -> Int {
     let before = failures.count
-    failures = failures.filter { !names.contains(key: $0.key.octets) }
+    failures = failures.filter { !names.contains(key: $0.key.question.octets) }
     return before - failures.count
   }
 
-  /// The questions of the selected names that must not be asked yet: the octets of their keys, the ends of their waits
-  /// and the reasons.
-  func waiting(_ names: NameSelection, now: BootInstant) -> [(key: [UInt8], until: BootInstant, reason: String)] {
-    failures.compactMap { key, failure in
-      now < failure.until && names.contains(key: key.octets) ? (key.octets, failure.until, failure.reason) : nil
-    }
+  /// The questions of the selected names that an upstream is not asked yet: the octets of their keys, the upstreams, the ends
+  /// of their waits and the reasons. The latest failures come first.
+  func waiting(
+    _ names: NameSelection, now: BootInstant
+  ) -> [(key: [UInt8], upstream: Int, until: BootInstant, reason: UpstreamFailure)] {
+    failures.filter { now < $0.value.until && names.contains(key: $0.key.question.octets) }
+      .sorted { $0.value.at > $1.value.at }
+      .map { ($0.key.question.octets, $0.key.upstream, $0.value.until, $0.value.reason) }
   }
 
   /// Removes failures that ended at least their own wait ago, and then others until an eighth of the limit is free, so

@@ -31,7 +31,9 @@ extension ReplySender {
     if let scope = answer.scope { head.subnetScope = Int16(clamping: scope) }
     let error = answer.response.extendedError
     let isStale = error == .staleAnswer || error == .staleNXDomain
-    complete(slot, head, body: answer.response.body, isStale ? .stale : .asked(LoggedQuery.Source(source)))
+    complete(
+      slot, head, body: answer.response.body, isTruncated: answer.isTruncated,
+      isStale ? .stale : .asked(LoggedQuery.Source(source)))
   }
 }
 

@@ -27,7 +27,10 @@ package actor Resolver {
   /// The routes of names; nil in tests that need none.
   private(set) var table: RouteTable?
   var inFlight: [QuestionKey: Fetch] = [:]
+  /// Questions that an upstream gave no verdict on.
   var failures: FailureCache
+  /// When LocalDNS gave verdicts.
+  var localPatience = Patience()
   /// The places of the questions in flight, and their clients.
   let places: PlaceShares
   /// Questions that have lost their place while their transfers have not ended.
@@ -38,6 +41,8 @@ package actor Resolver {
   var subnets = SubnetShares()
   /// Queries that wait, by the domain of their names.
   var waiting: [DomainKey: Int] = [:]
+  /// Answers that the cache does not keep.
+  var recent = RecentAnswers()
   /// Names below a search domain for which the providers answered NXDOMAIN.
   var nxdomainNames = NXDOMAINNames()
   /// Receives queries for the names by which it detects loops.
@@ -48,6 +53,8 @@ package actor Resolver {
   weak var refresher: Refresher?
   /// Puts the addresses of answers in order.
   var ranker: Ranker?
+  /// How IPv4 is reached on the current network; nil in tests that need none.
+  package var nat64: NAT64?
   /// Shares answers with other daemons; nil if there is no store.
   var fleet: FleetLevel?
   /// Statistics of the busiest names.
@@ -58,7 +65,11 @@ package actor Resolver {
   package internal(set) var counters = ResolverCounters()
   /// Counters of refreshing, and the number of scheduled questions; nil if the cache is off.
   package var refreshing: (counters: RefreshCounters, scheduled: Int)? { refresher.map { ($0.counters, $0.scheduled) } }
+  private var drained: [Int] = []
+  /// Queries that are not taken over yet, from `next` on.
   private var batch: [Int] = []
+  private var next = 0
+  private let moreQueries = OwnedTimer()
   /// The number of queries that the listeners had refused when it was last logged.
   private var refusedQueries: UInt64 = 0
   private let onFailure: @Sendable (String, UpstreamFailure) -> Void
@@ -106,15 +117,39 @@ package actor Resolver {
 
   // MARK: Queries
 
-  /// Takes over all queries that the listeners have handed over.
+  /// Takes over queries that the listeners have handed over: so many in a turn of the loop, since each of them is work of some
+  /// 50 µs.
   package func takeQueries() {
-    let refused = replies.queries.drain(into: &batch)
+    let refused = replies.queries.drain(into: &drained)
     if refused != refusedQueries {
       refusedQueries = refused
       onLimit(.share(.waiting))
     }
-    for slot in batch { accept(slot) }
+    for slot in drained { queue(slot) }
+    if !moreQueries.isSet { takeQueued(atMost: Resolver.queriesPerTurn) }
   }
+
+  /// Takes over a query in this turn of the loop or in one of the next.
+  package func queue(_ slot: Int) { batch.append(slot) }
+
+  private func takeQueued(atMost most: Int) {
+    let end = min(batch.count, next + most)
+    while next < end {
+      next += 1
+      accept(batch[next - 1])
+    }
+    if next == batch.count {
+      batch.removeAll(keepingCapacity: true)
+      next = 0
+    } else {
+      moreQueries.set(after: .zero, on: loop) { [weak self] in
+        self?.assumeIsolated { $0.takeQueued(atMost: Resolver.queriesPerTurn) }
+      }
+    }
+  }
+
+  /// The most queries that are taken over in one turn.
+  private static let queriesPerTurn = 64
 
   /// Answers the query of a slot, now or when its answer arrives.
   package func accept(_ slot: Int) {
@@ -138,18 +173,13 @@ package actor Resolver {
     if let answer = store.freshAnswer(to: asked, entry, now: now) { return replies.send(answer, to: slot) }
     if let entry, entry.isServed(at: now) { return replies.send(given(entry, or: .unserved, asked), to: slot) }
     let domain = DomainKey(of: asked.question.name)
-    let isTrial = failures.isWaiting(asked.key, now: now)
-    if isTrial, asked.route.providers.isEmpty || !failures.mayTry(asked.key, of: domain, now: now) {
-      return replies.send(given(entry, or: .failedLately, asked), to: slot)
-    }
+    if isRemembered(asked, of: domain) { return replies.send(given(entry, or: .failedLately, asked), to: slot) }
     let isPinned = refresher?.isOnKeepList(asked.question) ?? false
     let limit =
       isCrowded(domain) && !isPinned
       ? .waiting : refusal(asked, client, domain, isPinned: isPinned, isInUse: entry?.isInUse ?? false)
     if let limit { return refuse(slot: slot, limit, entry, asked) }
     let fetch = makeFetch(asked, for: isPinned ? .ourselves : client, of: domain)
-    fetch.isTrial = isTrial
-    if isTrial { failures.tries(domain, now: now) }
     if let asker = replies.asker(slot) { fetch.askers.add(asker) }
     addWaiter(slot: slot, to: fetch)
     if entry != nil { giveStaleInTime(fetch) }
@@ -218,6 +248,8 @@ package actor Resolver {
   package func networkHasChanged() {
     for upstream in upstreams { upstream.networkHasChanged() }
     failures.removeAll()
+    recent.removeAll()
+    localPatience.networkHasChanged(now: loop.now)
     ranker?.networkHasChanged()
   }
 
@@ -229,6 +261,7 @@ package actor Resolver {
       fetch.held = nil
       fetch.heldUntil = nil
       fetch.hasAskedLocal = false
+      fetch.patienceEnd = loop.now
       setTimer(fetch)
     }
   }
@@ -242,6 +275,7 @@ package actor Resolver {
     store.configuration = configuration
     connectUpstreams(of: configuration)
     inFlight = [:]
+    recent.removeAll()
     failures = FailureCache(longestWait: settings.longestFailureWait)
     if misses.rates != (settings.missesPerClient, settings.missesPerDomain) {
       misses = MissLimits(perClient: settings.missesPerClient, perDomain: settings.missesPerDomain)
@@ -258,6 +292,7 @@ package actor Resolver {
   /// Forgets the previous configuration: all listeners use the current one. First takes over what they handed over before.
   package func forgetEarlier() {
     takeQueries()
+    takeQueued(atMost: .max / 2)
     earlier = nil
   }
 }

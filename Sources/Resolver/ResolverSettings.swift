@@ -28,11 +28,10 @@ package struct ResolverSettings: Sendable {
   package var missesPerClient = 0
   /// Questions per second about one domain that may go upstream; 0 for no limit.
   package var missesPerDomain = 0
-  /// The names of `refresh.keep`, which are always refreshed before they expire.
-  package var keepListNames: Set<DomainName> = []
-
-  /// How long a provider may take to reply before LocalDNS is asked as well.
+  /// How long a provider may take to reply before LocalDNS is asked as well, unless it has been silent.
   package static let localDNSDelay = Duration.seconds(1)
+  /// What the last provider has at least before LocalDNS's answer is given.
+  package static let leastPatience = Duration.milliseconds(150)
   /// Clients without an answer get SERVFAIL after this time: glibc and systemd-resolved retry after 5 s.
   package static let answerBy = Duration.milliseconds(4400)
   /// The minimum age of the latest attempt before a client's retry starts another one.
@@ -84,6 +83,5 @@ extension ResolverSettings {
       rebindFilter: configuration.names.rebindProtection
         ? RebindFilter(allowed: configuration.names.rebindAllow, prefixes: configuration.names.rebindPrefixes) : nil,
       missesPerClient: configuration.listen.missesPerClient, missesPerDomain: configuration.listen.missesPerDomain)
-    keepListNames = Set(configuration.refresh.keep)
   }
 }

@@ -123,7 +123,8 @@ extension Resolver {
   ) -> ShareLimit? {
     let providers = asked.route.providers.lazy.map { asked.configuration.upstreams[$0] }
     guard providers.contains(where: { !$0.answersAtOnce }) else { return nil }
-    switch misses.take(client, domain, isInUse: isInUse, now: loop.now.nanoseconds) {
+    let isBilled = providers.contains { $0.refreshPrice.isBilled }
+    switch misses.take(client, domain, isBilled: isBilled, isInUse: isInUse, now: loop.now.nanoseconds) {
     case .client: return .missesPerClient
     case .domain: return .missesPerDomain
     case nil: return nil
@@ -185,8 +186,12 @@ extension Resolver {
     return waiting > Resolver.fewWaiters && waiting > 2 * replies.queries.available
   }
 
-  /// Answers a query above a limit, without asking an upstream: with stale data or SERVFAIL.
+  /// Answers a query above a limit, without asking an upstream: as its repeat within a second, with stale data, or SERVFAIL.
   func refuse(slot: Int, _ limit: ShareLimit, _ entry: CachedAnswer?, _ asked: ResolverQuestion) {
+    if let answer = recent.answer(to: asked.key, now: loop.now) {
+      counters.joined += 1
+      return replies.send(answer, to: slot)
+    }
     if limit == .places { counters.overflows += 1 }
     counters.shares.add(limit, stale: entry != nil)
     onLimit(.share(limit))
@@ -204,6 +209,6 @@ extension UpstreamFailure {
       case .places: "too many questions in flight"
       case .waiting: "too many clients wait for names of this domain"
       }
-    return UpstreamFailure(.other, reason, .ourselves)
+    return UpstreamFailure(.other, reason, .ours)
   }
 }

@@ -23,6 +23,10 @@ package struct Route: Sendable {
   package var isConfined = false
   /// The order of LocalDNS and the providers for names below a search domain; `.ignore` for other names.
   package var search = Configuration.SearchDomains.ignore
+  /// The route that this one stands for with names of the hosts file, in types that the file does not answer; nil if it is
+  /// not such a route. These names exist, so what upstreams call NXDOMAIN is NODATA. Its number keeps their answers apart
+  /// from all that was cached as NXDOMAIN while the file did not have the name.
+  package var hostsNamesOf: UInt16?
   /// How expired data may be used.
   package var stale = StalePolicy()
   /// The bounds on TTLs.
@@ -72,8 +76,10 @@ package struct Route: Sendable {
     package static let loopProbe: UInt16 = 3
     /// Names below a search domain of the network: providers and LocalDNS.
     package static let search: UInt16 = 4
+    /// Names of routers' own pages: LocalDNS, then the providers.
+    package static let router: UInt16 = 5
     /// The first rule that selects upstreams; the others follow.
-    package static let firstRule: UInt16 = 5
+    package static let firstRule: UInt16 = 6
   }
 }
 

@@ -23,6 +23,17 @@ public struct HostsFile: Sendable {
     public let name: DomainName
   }
 
+  /// A line that cannot be read as a whole.
+  public struct SkippedLine: Hashable, Sendable, CustomStringConvertible {
+    /// Its number, from 1.
+    public let number: Int
+    /// What is wrong, with the text in question escaped.
+    public let reason: String
+
+    /// `line 12: "192.0.2" is not an address`.
+    public var description: String { "line \(number): \(reason)" }
+  }
+
   /// The largest accepted file, in octets.
   public static let maximumSize = 16 << 20
   /// The most addresses of one name; further ones are ignored.
@@ -34,19 +45,26 @@ public struct HostsFile: Sendable {
   public private(set) var pointers: [Pointer] = []
   /// The number of lines with an invalid address or name. The rest of such a line is used.
   public private(set) var skippedLines = 0
+  /// The first of them; nil if there is none.
+  public private(set) var firstSkipped: SkippedLine?
 
   /// Creates an empty hosts file.
   public init() {}
 
-  /// Parses the octets of a file.
+  /// Parses the octets of a file, without a byte order mark in front.
   ///
   /// - Throws: `FileFault.tooLarge`
   /// - Complexity: O(octets)
   public init(octets: [UInt8]) throws(FileFault) {
-    guard octets.count <= HostsFile.maximumSize else { throw .tooLarge }
+    guard octets.count <= HostsFile.maximumSize else { throw .tooLarge(limit: HostsFile.maximumSize) }
     var index = Index()
-    for line in octets.split(separator: UInt8(ascii: "\n")) {
-      if !add(line.prefix { $0 != UInt8(ascii: "#") }, &index) { skippedLines += 1 }
+    let text = octets.starts(with: [0xEF, 0xBB, 0xBF]) ? octets.dropFirst(3) : octets[...]
+    var number = 0
+    for line in text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
+      number += 1
+      guard let fault = add(line.prefix { $0 != UInt8(ascii: "#") }, &index) else { continue }
+      skippedLines += 1
+      firstSkipped = firstSkipped ?? SkippedLine(number: number, reason: fault.text)
     }
   }
 
@@ -76,20 +94,36 @@ public struct HostsFile: Sendable {
     var pointers: Set<IPAddress> = []
   }
 
-  /// Adds a line; returns false if a part of it is not an address or a name.
-  private mutating func add(_ line: ArraySlice<UInt8>, _ index: inout Index) -> Bool {
+  /// What is wrong with a line, with the field that is to blame.
+  private enum Fault {
+    case address(ArraySlice<UInt8>)
+    case noName(ArraySlice<UInt8>)
+    case name(ArraySlice<UInt8>)
+
+    var text: String {
+      switch self {
+      case .address(let field): "\(shown(field)) is not an address"
+      case .noName(let field): "no name after \(shown(field))"
+      case .name(let field): "\(shown(field)) is not a name"
+      }
+    }
+  }
+
+  /// Adds a line; returns the first fault of it, if there is one.
+  private mutating func add(_ line: ArraySlice<UInt8>, _ index: inout Index) -> Fault? {
     let fields = line.split(whereSeparator: isBlank)
-    guard let first = fields.first else { return true }
-    guard fields.count > 1, let address = IPAddress(text: String(decoding: first, as: UTF8.self)) else { return false }
-    var isWhole = true
+    guard let first = fields.first else { return nil }
+    guard let address = IPAddress(text: String(decoding: first, as: UTF8.self)) else { return .address(first) }
+    guard fields.count > 1 else { return .noName(first) }
+    var fault: Fault?
     for field in fields.dropFirst() {
       guard let name = hostName(field) else {
-        isWhole = false
+        fault = fault ?? .name(field)
         continue
       }
       add(name, address, &index)
     }
-    return isWhole
+    return fault
   }
 
   private mutating func add(_ name: DomainName, _ address: IPAddress, _ index: inout Index) {
@@ -108,6 +142,16 @@ public struct HostsFile: Sendable {
     else { return }
     hosts[number].addresses.append(address)
   }
+}
+
+/// A field in quotes, cut after 60 octets. Others than printable ASCII are escaped: the file may be a stranger's.
+private func shown(_ field: ArraySlice<UInt8>) -> String {
+  let longest = 60
+  let text = field.prefix(longest).map { octet in
+    let isPlain = octet > 0x20 && octet < 0x7F && octet != UInt8(ascii: "\\") && octet != UInt8(ascii: "\"")
+    return isPlain ? String(UnicodeScalar(octet)) : "\\x" + (octet < 16 ? "0" : "") + String(octet, radix: 16)
+  }
+  return "\"\(text.joined())\(field.count > longest ? "…" : "")\""
 }
 
 /// The name of a field in lower case; nil for the root, unprintable or non-ASCII octets, and escapes.

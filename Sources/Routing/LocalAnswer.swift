@@ -71,6 +71,13 @@ public struct LocalAnswer: Hashable, Sendable {
       responseCode: .noError, records: [], soaOwner: owner, isAuthoritative: true, extendedError: nil)
   }
 
+  /// The answer as NODATA, for a name that exists.
+  var ofExistingName: LocalAnswer {
+    LocalAnswer(
+      responseCode: .noError, records: [], soaOwner: .queryName, isAuthoritative: isAuthoritative,
+      extendedError: extendedError)
+  }
+
   /// NXDOMAIN in a local zone.
   static func nxDomain(of zone: DomainName) -> LocalAnswer {
     LocalAnswer(responseCode: .nxDomain, records: [], soaOwner: .zone(zone), isAuthoritative: true, extendedError: nil)

@@ -20,8 +20,31 @@ extension IPAddress {
     return DomainName(unchecked: octets)
   }
 
+  /// The IPv6 address that a name is the reverse name of; nil for another name.
+  public init?(ipv6ReverseName name: DomainName) {
+    let zone = DomainName(text: "ip6.arpa")!.octets
+    guard name.octets.count == 64 + zone.count, name.lowercased.octets.suffix(zone.count) == zone[...] else {
+      return nil
+    }
+    var octets = [UInt8](repeating: 0, count: 16)
+    for place in 0..<32 {
+      guard name.octets[2 * place] == 1, let digit = hexadecimalValue(name.octets[2 * place + 1]) else { return nil }
+      octets[15 - place / 2] |= place % 2 == 0 ? digit : digit << 4
+    }
+    self.init(octets: octets)
+  }
+
   /// Whether this is `0.0.0.0` or `::`, which no host has.
   var isUnspecified: Bool { octets.allSatisfy { $0 == 0 } }
+}
+
+private func hexadecimalValue(_ digit: UInt8) -> UInt8? {
+  switch digit {
+  case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+  case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+  case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
+  default: nil
+  }
 }
 
 private func hexadecimalDigit(_ value: UInt8) -> UInt8 { value < 10 ? 48 + value : 87 + value }

@@ -66,6 +66,7 @@ struct RouteCompiler: ~Copyable {
   private let rules: [RouteRule]
   private let settings: SpecialNamesSettings
   private let hosts: HostsFile
+  private let hostsRoutes: [UInt16: UInt16]
   private var patterns: [UInt32: [Candidate]] = [:]
   private var specialsAt: [UInt32: SpecialHit] = [:]
   private var specialsBelow: [UInt32: SpecialHit] = [:]
@@ -73,10 +74,13 @@ struct RouteCompiler: ~Copyable {
   private var pointerPlaces: [UInt32: Int] = [:]
   private var knownHostAnswers: [[IPAddress]: HostAnswers] = [:]
 
-  init(rules: [RouteRule], hosts: HostsFile, settings: SpecialNamesSettings) {
+  init(
+    rules: [RouteRule], hosts: HostsFile, settings: SpecialNamesSettings, hostsRoutes: [UInt16: UInt16]
+  ) {
     self.rules = rules
     self.hosts = hosts
     self.settings = settings
+    self.hostsRoutes = hostsRoutes
     for (index, rule) in rules.enumerated() {
       for pattern in rule.names {
         let candidate = Candidate(rule: index, depth: pattern.name.labelCount, pattern: pattern)
@@ -172,13 +176,28 @@ struct RouteCompiler: ~Copyable {
 
   private mutating func choice(_ context: Context, host: Int? = nil, pointer: Int? = nil, depth: Int = 0) -> UInt32 {
     let host = host.map { hostAnswers(hosts.hosts[$0].addresses) }
-    let choice = RouteChoice(
+    let pointer = pointer.map { pointerAnswer($0) }
+    var choice = RouteChoice(
       a: decide(.a, context, host?.a, depth),
       aaaa: decide(.aaaa, context, host?.aaaa, depth),
-      pointer: decide(.pointer, context, pointer.map { pointerAnswer($0) }, depth),
+      pointer: decide(.pointer, context, pointer, depth),
       service: decide(.service, context, host?.service, depth),
       other: decide(.other, context, nil, depth))
+    if host != nil && choice.a == host?.a || pointer != nil && choice.pointer == pointer {
+      choice.a = ofExistingName(choice.a)
+      choice.aaaa = ofExistingName(choice.aaaa)
+      choice.pointer = ofExistingName(choice.pointer)
+      choice.service = ofExistingName(choice.service)
+      choice.other = ofExistingName(choice.other)
+    }
     return choices.number(of: choice)
+  }
+
+  /// A decision for a name that exists, since the hosts file answers some of its types: no other type is NXDOMAIN.
+  private mutating func ofExistingName(_ decision: UInt32) -> UInt32 {
+    guard decision >= RouteChoice.localBit else { return hostsRoutes[UInt16(decision)].map(UInt32.init) ?? decision }
+    let answer = answers.values[Int(decision ^ RouteChoice.localBit)]
+    return answer.responseCode == .nxDomain ? local(answer.ofExistingName) : decision
   }
 
   /// Decides in the order of `RouteTable`: a rule that is deep enough, the hosts file, the special name, the default route.
@@ -260,6 +279,8 @@ struct RouteCompiler: ~Copyable {
       return settings.networkRoute.map(UInt32.init) ?? local(addressAnswer(category, ipv4OnlyAddresses, owner: owner))
     case .portal:
       return settings.portalRoute.map(UInt32.init)
+    case .router:
+      return settings.routerRoute.map(UInt32.init)
     }
   }
 }

@@ -14,6 +14,8 @@ public enum RouteReason: Hashable, Sendable {
   case special(DomainName)
   /// A captive portal probe.
   case portal
+  /// A router's own page.
+  case router
   /// A search domain of the network.
   case search(DomainName)
   /// A single-label name, which may be a host of the network.
@@ -59,6 +61,7 @@ public enum RouteReason: Hashable, Sendable {
         switch best.effect {
         case .search: .search(best.zone.name)
         case .portal: .portal
+        case .router: .router
         case .network where searched: .search(best.zone.name)
         default: .special(best.zone.name)
         }

@@ -63,7 +63,8 @@ struct UnknownTopLevel {
 /// 1. A rule for the name or one above it; the first one that matches. A rule with fewer labels than a hosts entry or special
 ///    name does not override it: `names = ["."]` does not affect `localhost`, `names = ["test"]` overrides RFC 6761 for
 ///    all of `test`, and `names = ["=nas.lan"]` overrides the hosts file.
-/// 2. The hosts file, for A, AAAA, SVCB and HTTPS of its names and PTR of its addresses.
+/// 2. The hosts file, for A, AAAA, SVCB and HTTPS of its names and PTR of its addresses. What wins for their other types
+///    never says NXDOMAIN: the name exists.
 /// 3. The deepest special name at or above the name.
 /// 4. The default route.
 public final class RouteTable: @unchecked Sendable {
@@ -77,9 +78,13 @@ public final class RouteTable: @unchecked Sendable {
 
   /// Compiles a table.
   ///
+  /// - Parameter hostsRoutes: by the number of a route, that of the route for types that the hosts file does not answer of
+  ///   its names; a route without an entry stands for itself.
   /// - Complexity: O(rules + names in the hosts file)
-  public init(rules: [RouteRule], hosts: HostsFile, settings: SpecialNamesSettings) {
-    var compiler = RouteCompiler(rules: rules, hosts: hosts, settings: settings)
+  public init(
+    rules: [RouteRule], hosts: HostsFile, settings: SpecialNamesSettings, hostsRoutes: [UInt16: UInt16] = [:]
+  ) {
+    var compiler = RouteCompiler(rules: rules, hosts: hosts, settings: settings, hostsRoutes: hostsRoutes)
     compiler.compile()
     localAnswers = compiler.answers.values
     names = compiler.names.copyTable()

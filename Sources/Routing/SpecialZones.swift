@@ -24,6 +24,8 @@ enum SpecialEffect: Hashable {
   case ipv4Only
   /// A captive portal probe: ask LocalDNS.
   case portal
+  /// A router's own page: ask LocalDNS, then the providers.
+  case router
 }
 
 /// A special name. With a nil effect, the next special name above decides.
@@ -65,14 +67,17 @@ extension SpecialZone {
   static func zones(_ settings: SpecialNamesSettings) -> [SpecialZone] {
     var zones: [SpecialZone] = []
     let portals = PortalNames.all.map { SpecialZone($0, at: .portal, below: nil) }
-    let hasPortals = settings.portalNames && settings.portalRoute != nil
-    guard settings.special else { return hasPortals ? portals : [] }
+    let routers = RouterNames.all.map { SpecialZone($0, at: .router, below: .router) }
+    let namesOfDevices =
+      settings.portalNames
+      ? (settings.portalRoute == nil ? [] : portals) + (settings.routerRoute == nil ? [] : routers) : []
+    guard settings.special else { return namesOfDevices }
     zones += absentTexts.map { whole($0, .nxDomain) }
     if settings.networkRoute != nil, settings.searchRoute != nil {
       zones += SearchDomain.judged(settings.searchDomains).compactMap { SpecialZone($0) }
     }
     // A network may choose any search domain, except names with a special meaning.
-    if hasPortals { zones += portals }
+    zones += namesOfDevices
     zones += networkTexts.map { whole($0, .network) }
     zones += privateReverseTexts.map { whole($0, .network) }
     zones += emptyReverseTexts.map { SpecialZone(DomainName(text: $0)!, at: .noData, below: .nxDomain) }
@@ -131,7 +136,7 @@ extension SpecialZone {
 public struct SpecialNamesSettings: Sendable {
   /// Whether special names are answered locally or sent to the network; otherwise they are ordinary names.
   public var special: Bool
-  /// Whether the probe names of captive portals go to `portalRoute`.
+  /// Whether the probe names of captive portals go to `portalRoute`, and those of routers' own pages to `routerRoute`.
   public var portalNames: Bool
   /// The network's search domains; see `SearchDomain`.
   public var searchDomains: [DomainName]
@@ -141,11 +146,13 @@ public struct SpecialNamesSettings: Sendable {
   public var networkRoute: UInt16?
   /// The route for `PortalNames`: LocalDNS, with TTLs of at most 10 s; nil makes them ordinary names.
   public var portalRoute: UInt16?
+  /// The route for `RouterNames`: LocalDNS, then the providers; nil makes them ordinary names.
+  public var routerRoute: UInt16?
 
   /// Creates settings; the defaults are for a machine without LocalDNS.
   public init(
     special: Bool = true, portalNames: Bool = true, searchDomains: [DomainName] = [], searchRoute: UInt16? = nil,
-    networkRoute: UInt16? = nil, portalRoute: UInt16? = nil
+    networkRoute: UInt16? = nil, portalRoute: UInt16? = nil, routerRoute: UInt16? = nil
   ) {
     self.special = special
     self.portalNames = portalNames
@@ -153,5 +160,6 @@ public struct SpecialNamesSettings: Sendable {
     self.searchRoute = searchRoute
     self.networkRoute = networkRoute
     self.portalRoute = portalRoute
+    self.routerRoute = routerRoute
   }
 }

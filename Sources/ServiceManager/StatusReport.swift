@@ -11,7 +11,7 @@ public final class StatusReport {
   private let send: (String) -> Void
   private var last: String
   private var lastLook: BootInstant
-  private var timer: LoopTimer?
+  private let timer = OwnedTimer()
   private var isStopped = false
 
   /// The shortest time between two checks.
@@ -46,18 +46,15 @@ public final class StatusReport {
   /// timer for the next one.
   public func loopHasTurned() {
     // Nothing changes within the turn of a check.
-    guard !isStopped, timer == nil, loop.now > lastLook else { return }
+    guard !isStopped, !timer.isSet, loop.now > lastLook else { return }
     guard loop.now - lastLook < pause else { return look() }
-    timer = loop.schedule(at: lastLook + pause) { [unowned self] in
-      timer = nil
-      look()
-    }
+    timer.set(at: lastLook + pause, on: loop, for: self) { $0.look() }
   }
 
   /// Ends the checks.
   public func stop() {
     isStopped = true
-    timer?.cancel()
+    timer.cancel()
   }
 
   private func look() {

@@ -22,7 +22,7 @@ public final class Watchdog {
   private let ping: () -> Void
   private let onSilence: ([String]) -> Void
   private var seen: [UInt64]
-  private var timer: LoopTimer?
+  private let timer = OwnedTimer()
   /// The start of the current series of nudges; nil if no thread is being nudged.
   private var askingSince: BootInstant?
   private var hasReported = false
@@ -53,10 +53,10 @@ public final class Watchdog {
   public func start() { wait(interval) }
 
   /// Stops pinging.
-  public func stop() { timer?.cancel() }
+  public func stop() { timer.cancel() }
 
   private func wait(_ duration: Duration) {
-    timer = loop.schedule(after: duration) { [unowned self] in look() }
+    timer.set(after: duration, on: loop, for: self) { $0.look() }
   }
 
   private func look() {

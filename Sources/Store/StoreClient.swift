@@ -39,7 +39,7 @@ public final class StoreClient: StoreLink {
   private var state = State.idle
   private var since: BootInstant
   private var connection: StoreConnection?
-  private var timer: LoopTimer?
+  private let timer = OwnedTimer()
   /// Whether somebody called since the last attempt.
   private var wasWanted = false
   private var backoff = Backoff()
@@ -53,7 +53,7 @@ public final class StoreClient: StoreLink {
   private var refusedCommands: [String: (error: String, until: BootInstant)] = [:]
   /// Commands that were not sent, whose callers are notified in the next turn.
   private var unsent: [(failure: StoreFailure, done: Completion?)] = []
-  private var unsentTimer: LoopTimer?
+  private let unsentTimer = OwnedTimer()
   private var lastFailure: String?
   private var latency = MovingMedian()
   private var (calls, timeouts, errors) = (0 as UInt64, 0 as UInt64, 0 as UInt64)
@@ -61,7 +61,7 @@ public final class StoreClient: StoreLink {
   /// Creates a link that is not connected; `start` begins that.
   ///
   /// - Parameters:
-  ///   - resolve: finds the addresses of the store's host; not called for an address.
+  ///   - resolve: finds the addresses of the store's host.
   ///   - note: takes lines for the log: changes of state, and at most one line of a kind a minute.
   public init(
     _ settings: StoreSettings, on loop: EventLoop, resolve: @escaping StoreResolver,
@@ -131,9 +131,9 @@ public final class StoreClient: StoreLink {
     guard state != .closed else { return }
     set(.closed)
     notes.end()
-    timer?.cancel()
+    timer.cancel()
     drop(.closed)
-    unsentTimer?.cancel()
+    unsentTimer.cancel()
     let refused = unsent
     unsent = []
     for (failure, done) in refused { done?(.failure(failure)) }
@@ -185,17 +185,16 @@ public final class StoreClient: StoreLink {
   private func failUnsent(_ failure: StoreFailure, _ done: Completion?) {
     // Nothing of a closed link may stay with the loop, except the promise to the caller.
     guard state != .closed else {
-      if let done { loop.schedule(after: .zero) { done(.failure(failure)) } }
+      if let done { loop.inNextTurn { done(.failure(failure)) } }
       return
     }
     if wasWanted, state == .dormant { rest(.zero) }
     guard done != nil || failure == .tooManyWaiting else { return }
     unsent.append((failure, done))
-    if unsentTimer == nil { unsentTimer = loop.schedule(after: .zero) { [unowned self] in notifyUnsent() } }
+    if !unsentTimer.isSet { unsentTimer.set(after: .zero, on: loop, for: self) { $0.notifyUnsent() } }
   }
 
   private func notifyUnsent() {
-    unsentTimer = nil
     let refused = unsent
     unsent = []
     for (failure, done) in refused {
@@ -265,16 +264,15 @@ public final class StoreClient: StoreLink {
   // MARK: - Attempts
 
   private func attempt() {
-    timer?.cancel()
-    timer = nil
+    timer.cancel()
     wasWanted = false
     if connection != nil { return check() }
     set(.connecting)
     do throws(StoreFault) {
-      connection = try dialer.connect { [unowned self] report in
+      connection = try dialer.connect { [weak self] report in
         switch report {
-        case .ready(let time, let complaint): connected(time, complaint)
-        case .ended(let fault): ended(fault)
+        case .ready(let time, let complaint): self?.connected(time, complaint)
+        case .ended(let fault): self?.ended(fault)
         }
       }
     } catch {
@@ -366,12 +364,13 @@ public final class StoreClient: StoreLink {
 
   private func rest(_ pause: Duration) {
     set(.resting)
-    timer?.cancel()
-    timer = loop.schedule(after: pause) { [unowned self] in
-      guard !wasWanted else { return attempt() }
-      set(.dormant)
-      timer = loop.schedule(after: StoreClient.dormantTime - pause) { [unowned self] in attempt() }
-    }
+    timer.set(after: pause, on: loop, for: self) { $0.hasRested(for: pause) }
+  }
+
+  private func hasRested(for pause: Duration) {
+    guard !wasWanted else { return attempt() }
+    set(.dormant)
+    timer.set(after: StoreClient.dormantTime - pause, on: loop, for: self) { $0.attempt() }
   }
 
   /// Closes the connection and notifies its callers.

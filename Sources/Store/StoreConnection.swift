@@ -6,7 +6,8 @@
 import EventLoop
 import Glibc
 
-/// Finds the addresses of the store's host; the ports of the results are ignored.
+/// Finds the addresses by which the store's host is reached; the ports of the results are ignored. None for an address means
+/// that address.
 public typealias StoreResolver = @Sendable (_ host: String) async -> [SocketAddress]
 
 /// A connection. Owned by its client or stream, which closes it. Loop thread only.
@@ -35,7 +36,7 @@ final class StoreConnection {
   private var reader: RESPReader
   private var connector: StoreConnector?
   private var socket: StoreSocket?
-  private var deadline: LoopTimer?
+  private let deadline = OwnedTimer()
   private var waiting: [WaitingCommand] = []
   /// How many of `waiting` have their reply.
   private var answered = 0
@@ -54,7 +55,7 @@ final class StoreConnection {
     self.loop = loop
     self.report = report
     reader = RESPReader(limit: replyLimit)
-    deadline = loop.schedule(after: settings.connectTimeout) { [unowned self] in timeOut() }
+    deadline.set(after: settings.connectTimeout, on: loop, for: self) { $0.timeOut() }
     locate(resolve)
   }
 
@@ -93,8 +94,7 @@ final class StoreConnection {
   func close() {
     isClosed = true
     isReady = false
-    deadline?.cancel()
-    deadline = nil
+    deadline.cancel()
     connector?.cancel()
     connector = nil
     socket?.close()
@@ -125,11 +125,11 @@ final class StoreConnection {
       connect(to: SocketAddress(unixPath: path).map { [$0] } ?? [], or: "not a path for a socket")
     case .tcp(let host, let port):
       let literal = SocketAddress(text: host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)")
-      if let literal { return connect(to: [literal], or: "") }
       // The task runs on this loop's thread, and nowhere else.
       nonisolated(unsafe) weak let this = self
       Task(executorPreference: loop) {
-        let found = await resolve(host).compactMap { SocketAddress(octets: $0.octets, port: port) }
+        var found = await resolve(host).compactMap { SocketAddress(octets: $0.octets, port: port) }
+        if found.isEmpty, let literal { found = [literal] }
         guard let this, !this.isClosed else { return }
         this.connect(to: found, or: "'\(host)' has no address")
       }
@@ -138,32 +138,33 @@ final class StoreConnection {
 
   private func connect(to addresses: [SocketAddress], or reason: String) {
     guard !addresses.isEmpty else {
-      deadline?.cancel()
-      deadline = loop.schedule(after: .zero) { [unowned self] in end(.unreachable(reason)) }
+      deadline.set(after: .zero, on: loop, for: self) { $0.end(.unreachable(reason)) }
       return
     }
-    connector = StoreConnector(to: addresses, within: settings.connectTimeout, on: loop) { [unowned self] result in
-      connector = nil
+    connector = StoreConnector(to: addresses, within: settings.connectTimeout, on: loop) { [weak self] result in
+      self?.connector = nil
       switch result {
-      case .failure(let fault): end(fault)
-      case .success(let descriptor): open(descriptor)
+      case .failure(let fault): self?.end(fault)
+      case .success(let descriptor): self?.open(descriptor)
       }
     }
   }
 
   private func open(_ descriptor: Int32) {
     do throws(StoreFault) {
-      socket = try StoreSocket(descriptor, tls, on: loop) { [unowned self] event in
-        switch event {
-        case .connected: introduce()
-        case .octets(let octets): received(octets)
-        case .ended(.lost(let reason)) where !isReady:
-          end(.unusable("the connection ended: \(reason)" + (mayWantTLS ? "; does the store want TLS?" : "")))
-        case .ended(let fault): end(fault)
-        }
-      }
+      socket = try StoreSocket(descriptor, tls, on: loop) { [weak self] in self?.happened($0) }
     } catch {
       end(error)
+    }
+  }
+
+  private func happened(_ event: StoreSocket.Report) {
+    switch event {
+    case .connected: introduce()
+    case .octets(let octets): received(octets)
+    case .ended(.lost(let reason)) where !isReady:
+      end(.unusable("the connection ended: \(reason)" + (mayWantTLS ? "; does the store want TLS?" : "")))
+    case .ended(let fault): end(fault)
     }
   }
 
@@ -190,7 +191,7 @@ final class StoreConnection {
       RESPCommand.compose(words, into: &octets)
       let isLast = index == commands.count - 1
       waiting.append(
-        WaitingCommand(words[0]) { [unowned self] result in introduced(words[0], result, isLast: isLast, since: begin) }
+        WaitingCommand(words[0]) { [weak self] in self?.introduced(words[0], $0, isLast: isLast, since: begin) }
       )
     }
     socket?.write(octets)
@@ -209,8 +210,7 @@ final class StoreConnection {
     case .failure: return
     }
     guard isLast else { return }
-    deadline?.cancel()
-    deadline = nil
+    deadline.cancel()
     isReady = true
     report(.ready(latency: loop.now - begin, complaint: complaint))
   }
@@ -249,26 +249,25 @@ private final class WaitingCommand {
   let name: [UInt8]
   /// Nil if nobody waits any more.
   private var done: StoreLink.Completion?
-  private var timer: LoopTimer?
+  private let timer = OwnedTimer()
 
   init(_ name: [UInt8], _ done: @escaping StoreLink.Completion) {
     self.name = name
     self.done = done
   }
 
-  deinit { timer?.cancel() }
+  deinit { timer.cancel() }
 
   /// Whether the caller waits for a certain time only, and still does.
-  var isTimed: Bool { timer != nil }
+  var isTimed: Bool { timer.isSet }
 
   func setTimer(_ loop: EventLoop, _ timeout: Duration) {
-    timer = loop.schedule(after: timeout) { [weak self] in self?.takeDone()?(.failure(.timeout)) }
+    timer.set(after: timeout, on: loop, for: self) { $0.takeDone()?(.failure(.timeout)) }
   }
 
   /// Ends the wait; nil if it has ended before.
   func takeDone() -> StoreLink.Completion? {
-    timer?.cancel()
-    timer = nil
+    timer.cancel()
     defer { done = nil }
     return done
   }

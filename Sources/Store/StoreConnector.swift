@@ -27,7 +27,7 @@ final class StoreConnector {
   private var left: ArraySlice<SocketAddress>
   private var attempts: [Attempt] = []
   private var lastError = EADDRNOTAVAIL
-  private var timer: LoopTimer?
+  private let timer = OwnedTimer()
   private var report: Report?
 
   /// Starts at the first of the addresses, and at each other one when the one before has failed or is slow.
@@ -38,15 +38,14 @@ final class StoreConnector {
     self.report = report
     left = addresses.prefix(StoreConnector.addressLimit)
     delay = min(StoreConnector.longestDelay, time / (left.count + 1))
-    timer = loop.schedule(after: .zero) { [unowned self] in startNext() }
+    timer.set(after: .zero, on: loop, for: self) { $0.startNext() }
   }
 
   deinit { cancel() }
 
   /// Closes all sockets and reports nothing.
   func cancel() {
-    timer?.cancel()
-    timer = nil
+    timer.cancel()
     report = nil
     let descriptors = attempts.map(\.descriptor)
     // Events go before their descriptors are closed.
@@ -55,13 +54,12 @@ final class StoreConnector {
   }
 
   private func startNext() {
-    timer?.cancel()
-    timer = nil
+    timer.cancel()
     while let address = left.popFirst() {
       guard let descriptor = start(address) else { continue }
-      let event = LoopEvent(on: loop, descriptor: descriptor, .write) { [unowned self] _ in finish(descriptor) }
+      let event = LoopEvent(on: loop, descriptor: descriptor, .write, for: self) { $0.finish(descriptor) }
       attempts.append(Attempt(descriptor: descriptor, event: event))
-      if !left.isEmpty { timer = loop.schedule(after: delay) { [unowned self] in startNext() } }
+      if !left.isEmpty { timer.set(after: delay, on: loop, for: self) { $0.startNext() } }
       return
     }
     if attempts.isEmpty { end(.failure(.unreachable(lastError))) }

@@ -30,7 +30,7 @@ final class StoreNotes {
   private var changes: [BootInstant] = []
   /// The change that the log does not have yet.
   private var pending: StoreEvent?
-  private var timer: LoopTimer?
+  private let timer = OwnedTimer()
 
   /// Creates notes.
   ///
@@ -41,11 +41,9 @@ final class StoreNotes {
     (self.address, self.isUp, self.loop, self.pass) = (address, isUp, loop, pass)
   }
 
-  deinit { timer?.cancel() }
-
   /// Passes nothing from now on.
   func end() {
-    timer?.cancel()
+    timer.cancel()
     pending = nil
   }
 
@@ -88,8 +86,7 @@ final class StoreNotes {
   }
 
   private func arm(for time: BootInstant) {
-    timer?.cancel()
-    timer = loop.schedule(at: time) { [weak self] in self?.passPending() }
+    timer.set(at: time, on: loop, for: self) { $0.passPending() }
   }
 
   private func passPending() {

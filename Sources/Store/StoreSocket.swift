@@ -28,10 +28,13 @@ final class StoreSocket {
   /// Armed only while the kernel takes no more octets.
   private var writeEvent: LoopEvent?
   /// Calls the owner in the next turn.
-  private var soon: LoopTimer?
+  private let soon = OwnedTimer()
   private var fault: StoreFault?
   private var output: [UInt8] = []
   private var buffer = [UInt8](repeating: 0, count: 16_384)
+
+  /// The time for reads in one turn, before other events get theirs.
+  private static let readTime = Duration.milliseconds(2)
 
   /// Begins the TLS handshake, or reports that it is connected in the next turn.
   init(
@@ -48,8 +51,8 @@ final class StoreSocket {
       self.descriptor = -1
       throw error
     }
-    readEvent = LoopEvent(on: loop, descriptor: descriptor, .read) { [unowned self] _ in proceed() }
-    soon = loop.schedule(after: .zero) { [unowned self] in proceed() }
+    awaitReadable()
+    soon.set(after: .zero, on: loop, for: self) { $0.proceed() }
   }
 
   deinit { close() }
@@ -60,7 +63,7 @@ final class StoreSocket {
   /// Closes it; nothing is reported from then on.
   func close() {
     guard descriptor >= 0 else { return }
-    soon?.cancel()
+    soon.cancel()
     readEvent = nil
     writeEvent = nil
     if let ssl {
@@ -82,8 +85,8 @@ final class StoreSocket {
   }
 
   private func proceed() {
-    soon?.cancel()
-    soon = nil
+    soon.cancel()
+    if readEvent == nil { awaitReadable() }
     if !isConnected { shakeHands() }
     guard isConnected, descriptor >= 0 else { return }
     if fault == nil { flush() }
@@ -123,7 +126,7 @@ final class StoreSocket {
     } else {
       output.removeFirst(begin)
     }
-    if fault != nil, soon == nil { soon = loop.schedule(after: .zero) { [unowned self] in proceed() } }
+    if fault != nil, !soon.isSet { soon.set(after: .zero, on: loop, for: self) { $0.proceed() } }
   }
 
   /// Returns how many octets were taken; 0 if the kernel takes none for now or the connection failed.
@@ -148,7 +151,8 @@ final class StoreSocket {
   }
 
   private func read() {
-    while descriptor >= 0 {
+    let stop = loop.preciseNow + StoreSocket.readTime
+    repeat {
       let count = receive()
       guard count > 0 else {
         if let fault { end(fault) }
@@ -158,7 +162,9 @@ final class StoreSocket {
       buffer.withUnsafeBufferPointer { report(.octets(UnsafeBufferPointer(rebasing: $0[..<count]))) }
       // A read that left space has emptied the kernel's buffer; OpenSSL may have more of a record.
       if ssl == nil, count < buffer.count { return }
-    }
+      guard descriptor >= 0 else { return }
+    } while loop.preciseNow < stop
+    soon.set(after: .zero, on: loop, for: self) { $0.proceed() }
   }
 
   /// Returns how many octets came; 0 if none did or the connection ended.
@@ -174,16 +180,23 @@ final class StoreSocket {
     guard count <= 0 else { return Int(count) }
     switch SSL_get_error(ssl, count) {
     case SSL_ERROR_WANT_READ: break
-    case SSL_ERROR_WANT_WRITE: awaitWritable()
+    case SSL_ERROR_WANT_WRITE:
+      // Until the answer to an update of keys is written, what can be read is not.
+      readEvent = nil
+      awaitWritable()
     case SSL_ERROR_ZERO_RETURN: fault = .lost("closed by the store")
     default: fault = .lost(StoreTLSContext.reason ?? "closed by the store")
     }
     return 0
   }
 
+  private func awaitReadable() {
+    readEvent = LoopEvent(on: loop, descriptor: descriptor, .read, for: self) { $0.proceed() }
+  }
+
   private func awaitWritable() {
     guard writeEvent == nil else { return }
-    writeEvent = LoopEvent(on: loop, descriptor: descriptor, .write) { [unowned self] _ in proceed() }
+    writeEvent = LoopEvent(on: loop, descriptor: descriptor, .write, for: self) { $0.proceed() }
   }
 
   private func end(_ fault: StoreFault) {

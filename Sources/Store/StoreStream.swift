@@ -10,6 +10,8 @@ public final class StoreStream {
   public static let replyLimit = 1 << 20
   /// The pause after the store refused the user or the command.
   private static let refusalTime = Duration.seconds(60)
+  /// The shortest time between two commands: whoever can write to the store can keep it answering.
+  private static let pace = Duration.milliseconds(5)
 
   /// Called each time the connection is made, before its first command.
   public var onConnected: (() -> Void)?
@@ -23,11 +25,12 @@ public final class StoreStream {
   private let loop: EventLoop
   private let notes: StoreNotes
   private var connection: StoreConnection?
-  private var timer: LoopTimer?
+  private let timer = OwnedTimer()
   private var backoff = Backoff()
   private var random = SystemRandomNumberGenerator()
   private var reading: (words: () -> [[UInt8]], take: (RESPValue) -> Bool)?
   private var connectedAt: BootInstant?
+  private var askedAt: BootInstant?
   /// Whether the store has answered the command since the connection last ended.
   private var hasReplied = false
   private var isClosed = false
@@ -71,7 +74,7 @@ public final class StoreStream {
   /// Connects at once if it waits to do so: somebody may have mended something.
   public func retry() {
     loop.assertCurrent()
-    guard connection == nil, timer != nil else { return }
+    guard connection == nil, timer.isSet else { return }
     backoff.reset()
     connect()
   }
@@ -79,8 +82,7 @@ public final class StoreStream {
   /// Ends the connection, and does not make another one.
   public func disconnect() {
     loop.assertCurrent()
-    timer?.cancel()
-    timer = nil
+    timer.cancel()
     drop()
   }
 
@@ -94,17 +96,16 @@ public final class StoreStream {
     isClosed = true
     (reading, onConnected, onEnded) = (nil, nil, nil)
     notes.end()
-    timer?.cancel()
+    timer.cancel()
     drop()
   }
 
   private func open() {
-    timer = nil
     do throws(StoreFault) {
-      connection = try dialer.connect { [unowned self] report in
+      connection = try dialer.connect { [weak self] report in
         switch report {
-        case .ready: connected()
-        case .ended(let fault): ended(fault)
+        case .ready: self?.connected()
+        case .ended(let fault): self?.ended(fault)
         }
       }
     } catch {
@@ -119,10 +120,10 @@ public final class StoreStream {
   }
 
   private func ask() {
-    timer = nil
     guard let connection, let words = reading?.words() else { return }
     // `words` is the owner's: it may have closed the stream.
     guard !isClosed else { return }
+    askedAt = loop.now
     let name = words.first ?? []
     _ = connection.send(words, timeout: nil) { [weak self] result in self?.replied(result, to: RESPCommand.name(name)) }
   }
@@ -138,7 +139,11 @@ public final class StoreStream {
       let goesOn = reading?.take(reply) ?? false
       // `take` is the owner's: it may have connected again or closed.
       guard self.connection === connection, connection != nil else { return }
-      if goesOn { ask() } else { pause(backoff.next(using: &random)) { [unowned self] in ask() } }
+      if goesOn {
+        pause(max(.zero, (askedAt ?? loop.now) + StoreStream.pace - loop.now)) { $0.ask() }
+      } else {
+        pause(backoff.next(using: &random)) { $0.ask() }
+      }
     case .failure(.error(let text)): refused(StoreError(text), command)
     case .failure: break
     }
@@ -151,12 +156,12 @@ public final class StoreStream {
     case .identity, .permission:
       notes.down(.refused(command), .error, "\(command) was refused: \(error.text); not used, next attempt in 60 s")
       drop()
-      pause(StoreStream.refusalTime) { [unowned self] in open() }
+      pause(StoreStream.refusalTime) { $0.open() }
     case .unready, .cluster, .writes, .command:
       let time = backoff.next(using: &random)
       notes.down(.down, .warning, "\(command) failed: \(error.text); not used, next attempt in \(brief(time))")
       drop()
-      pause(time) { [unowned self] in open() }
+      pause(time) { $0.open() }
     }
   }
 
@@ -166,11 +171,11 @@ public final class StoreStream {
     drop()
     switch fault {
     case .refused(let command, let error) where error.kind != .unready:
-      pause(StoreStream.refusalTime) { [unowned self] in open() }
+      pause(StoreStream.refusalTime) { $0.open() }
       notes.down(.refused(command), .error, "\(fault.text); not used, next attempt in 60 s")
     case .lost, .nonsense, .refused, .tls, .unreachable, .unusable:
       let time = backoff.next(using: &random)
-      pause(time) { [unowned self] in open() }
+      pause(time) { $0.open() }
       // If the next attempt succeeds, that the connection ended is no news.
       defer { hasReplied = false }
       if case .lost = fault, hasReplied { return }
@@ -178,9 +183,8 @@ public final class StoreStream {
     }
   }
 
-  private func pause(_ time: Duration, then action: @escaping () -> Void) {
-    timer?.cancel()
-    timer = loop.schedule(after: time, action)
+  private func pause(_ time: Duration, then action: @escaping (StoreStream) -> Void) {
+    timer.set(after: time, on: loop, for: self, action)
   }
 
   private func drop() {

@@ -41,6 +41,7 @@ final class StoreTLSContext {
     SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_2_VERSION), nil)
     let modes = SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
     SSL_CTX_ctrl(context, SSL_CTRL_MODE, Int(modes), nil)
+    ctls_bound_work(UnsafeMutableRawPointer(context))
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
     SSL_CTX_set_default_verify_paths(context)
     if !StoreTLSContext.hasHashedFolder { SSL_CTX_load_verify_locations(context, StoreTLSContext.bundle, nil) }

@@ -88,7 +88,7 @@ public struct Root: Sendable {
     } catch {
       switch error {
       case .unreadable(let number): throw .system(path: path, call: "read", number: number)
-      case .tooLarge: throw .refused("\(path): larger than \(Root.largestFile) octets")
+      case .tooLarge: throw .refused("\(path): \(error)")
       }
     }
   }

@@ -3,7 +3,10 @@
 import Configuration
 import DNSWire
 import EventLoop
+import FairShares
+import HTTPClient
 import HTTPDNS
+import LocalDNS
 
 /// The source of an answer, for human-readable output.
 package enum AnswerSource: Sendable, Equatable {
@@ -39,6 +42,10 @@ package struct UpstreamAnswer: Sendable {
   package var server: String
   /// Answers to other questions in the same response.
   package var others: [(question: HTTPDNSQuestion, answer: HTTPDNSAnswer)]
+  /// Whether it is a negative answer of a plain resolver that stands behind one without an answer.
+  package var isOutOfOrder = false
+  /// Whether a plain resolver could not send all of it.
+  package var isTruncated = false
 
   /// Creates an answer; `others` is empty by default.
   package init(
@@ -48,6 +55,48 @@ package struct UpstreamAnswer: Sendable {
     self.server = server
     self.others = others
   }
+}
+
+/// A question that is in flight, as an upstream sees it. Resolver's loop only.
+package protocol QuestionInFlight: TransferOwner, Sendable {
+  /// The client that asked first, or the daemon itself.
+  var client: ClientKey { get }
+  /// The registered domain of the name.
+  var domain: DomainKey { get }
+  /// When the client asked.
+  var startedAt: BootInstant { get }
+  /// Whether another server may be asked after a failure.
+  var isWanted: Bool { get }
+  /// It waits, since all connections are in use: the time until `gotConnection` is not the provider's.
+  func awaitsConnection()
+  /// It has got a connection after it waited.
+  func gotConnection()
+}
+
+extension QuestionInFlight {
+  /// The client's share of the connections.
+  package var clientShare: UInt64 { client.value }
+  /// The domain's share of the client's.
+  package var domainShare: UInt64 { domain.value }
+  /// What a request costs is its provider's business (`BilledRequest`).
+  package func mayRepeat() -> Bool { true }
+}
+
+/// A question that no client waits for: a refresh, or one for the operator.
+package final class OwnQuestion: QuestionInFlight, @unchecked Sendable {
+  package let client = ClientKey.ourselves
+  package let domain: DomainKey
+  package let startedAt: BootInstant
+  package let isWanted = true
+
+  /// Creates a question about a name, asked now.
+  package init(_ name: DomainName, now: BootInstant) {
+    domain = DomainKey(of: name)
+    startedAt = now
+  }
+
+  package func awaitsConnection() {}
+  package func gotConnection() {}
 }
 
 /// A provider as the resolver sees it.
@@ -69,20 +118,26 @@ package protocol Upstream: AnyObject {
   /// Whether other upstreams go first because the time for checking its certificates is not known. In that case it
   /// sends the question in the background, since the response reports the time.
   func awaitsTime(toAsk question: HTTPDNSQuestion) -> Bool
-  /// Asks the servers in order until one answers or `deadline` is near.
+  /// Asks the servers in order until one gives a verdict or `deadline` is near.
   ///
   /// - Parameters:
-  ///   - isLastResort: whether no other upstream is left; a provider that is down is then asked anyway.
-  ///   - isWanted: whether to try another server after a failure; called on the resolver's loop.
+  ///   - asking: the question in flight, whose client shares connections and places with others.
+  ///   - isLastResort: whether no other upstream is left; a provider that cannot be reached is then waited for.
   func ask(
-    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool, isWanted: @escaping @Sendable () -> Bool
+    _ question: HTTPDNSQuestion, for asking: any QuestionInFlight, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure>
+  /// Whether it gives no verdicts, so that questions wait for it for `shortPatience` only.
+  var isSilent: Bool { get }
+  /// No other upstream is asked beside it before that time, and no other upstream's answer is given.
+  var shortPatience: Duration { get }
+  /// When it gave its verdicts.
+  var verdicts: VerdictTimes { get }
   /// Why it should not be asked now for a name that was not in the cache before: the remaining units are reserved. Nil
   /// if it may be asked.
   func refusalOfNewNames() -> UpstreamFailure?
   /// The maximum number of client subnets per name; 0 for no limit.
   var subnetsPerName: Int { get }
-  /// Whether background work may use it: it is not down, not backing off and within its budget.
+  /// Whether background work may use it: it can be reached, does not pause and is within its budget.
   var isFit: Bool { get }
   /// The known addresses of its servers.
   var serverAddresses: [IPAddress] { get }
@@ -98,9 +153,7 @@ package protocol Upstream: AnyObject {
   var medianRoundTrip: Duration? { get }
   /// Its state, in human-readable values.
   var report: ProviderReport { get }
-  /// Sets the names that are always kept fresh; the provider may use one of them for checks.
-  func follow(keepListNames: Set<DomainName>)
-  /// Sets the callback for its first reply after a failure; called on the resolver's loop.
+  /// Sets the callback for its first verdict after a silence; called on the resolver's loop.
   func reportRecovery(to report: @escaping () -> Void)
   /// Adds up its units with those of the other daemons of a fleet; nil for its own alone.
   func share(units: (any UnitSharing)?)
@@ -136,12 +189,14 @@ extension Upstream {
   /// The client subnet to send for a client's subnet; nil to send none.
   package func subnet(for client: IPPrefix?) -> IPPrefix? { clientSubnet.subnet(for: client) }
 
-  /// Asks the servers in order for a caller that waits until the deadline.
-  package func ask(
-    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
-  ) async -> Result<UpstreamAnswer, UpstreamFailure> {
-    await ask(question, deadline: deadline, isLastResort: isLastResort, isWanted: { true })
-  }
+  /// False by default: its verdicts come at once.
+  package var isSilent: Bool { false }
+
+  /// None by default.
+  package var shortPatience: Duration { .zero }
+
+  /// None by default.
+  package var verdicts: VerdictTimes { VerdictTimes() }
 
   /// Nil: for upstreams that are never waited for.
   package var medianRoundTrip: Duration? { nil }
@@ -164,9 +219,6 @@ extension Upstream {
 
   /// An empty report by default.
   package var report: ProviderReport { ProviderReport(name: name) }
-
-  /// Does nothing by default: the upstream is not checked.
-  package func follow(keepListNames: Set<DomainName>) {}
 
   /// Does nothing by default: the upstream cannot fail.
   package func reportRecovery(to report: @escaping () -> Void) {}
@@ -198,13 +250,11 @@ extension Upstream {
   /// 0 by default: every question needs its own transfer.
   package var mostNames: Int { 0 }
 
-  /// Sends each question as a transfer of its own by default.
+  /// Fails by default: what answers at once is not refreshed.
   package func refresh(
     _ questions: [HTTPDNSQuestion], deadline: BootInstant
   ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
-    var answers: [HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>] = [:]
-    for question in questions { answers[question] = await ask(question, deadline: deadline, isLastResort: false) }
-    return .success(answers)
+    .failure(.unserved)
   }
 
   /// Does nothing by default.
@@ -220,7 +270,7 @@ package protocol TransferObserver: AnyObject {
   ///
   /// - Parameter time: the duration of the transfer.
   func asked(_ asked: AskedQuestions, _ result: Result<ProviderReplies, UpstreamFailure>, time: Duration)
-  /// Called for questions that were not sent: the provider is not in use, or one of our own limits was reached.
+  /// Called for questions that were not sent: the provider is not asked now, or one of our own limits was reached.
   func wereRefusedHere(_ asked: AskedQuestions)
 }
 
@@ -229,7 +279,7 @@ package protocol LocalUpstream: AnyObject {
   /// Whether the list has any server to ask.
   func hasServers(_ servers: LocalServers) -> Bool
   /// The current addresses of the configured resolvers.
-  var addresses: [SocketAddress] { get }
+  var addresses: [PlainResolver] { get }
   /// Asks the servers in order, within `timeout`.
   func ask(
     _ question: HTTPDNSQuestion, _ servers: LocalServers, timeout: Duration

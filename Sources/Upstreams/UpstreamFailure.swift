@@ -1,6 +1,6 @@
 // UpstreamFailure.swift -- why an upstream could not be asked or did not answer.
 //
-// Blame.swift says what follows from it.
+// Consequence.swift says what follows from it.
 
 import DNSWire
 import Glibc
@@ -23,10 +23,8 @@ package struct UpstreamFailure: Error, Sendable, Equatable {
     package var reason: String
     /// The reason without any text that the server can choose. Failures of the same kind share a log line.
     package var kind: String
-    /// What the failure counts against.
-    package var blame: Blame
-    /// Whether the time expired, so that the failure says nothing about the name.
-    package var isLate = false
+    /// Where the question goes.
+    package var consequence: Consequence
     /// A human-readable remedy; empty if none is known.
     package var advice = ""
     /// The failure of each server that was asked, in order; empty if none was asked.
@@ -35,21 +33,19 @@ package struct UpstreamFailure: Error, Sendable, Equatable {
     package var absence: TableAbsence?
     /// The reason as metrics and the counters of names know it; nil if there was no transfer.
     package var cause: TransferFailureCause?
-    /// How strongly it speaks against the server or the account.
-    var evidence = Evidence.certain
-    /// The provider's reason for refusing the account; nil if it did not.
-    var refusal: HTTPDNSFailure?
-    /// Whether it is temporary (HTTP 5xx, a connection that was reset): the question gets a second chance.
+    /// What the reply of the service reports; nil if there was no reply.
+    package var report: HTTPDNSFailure?
+    /// What the HTTP client reports; nil if there was a reply.
+    var transport: HTTPFailure?
+    /// Whether it is temporary (HTTP 5xx, a connection that was cut off): the question gets a second chance.
     var isTemporary = false
-    /// Whether the provider has logged it when it began to back off.
+    /// Whether the provider has logged it when it began to pause.
     package var isLogged = false
-    /// Whether the server replied over HTTP, so that it is reachable.
-    package var isReply = false
 
-    fileprivate init(_ extendedError: ExtendedError, _ reason: String, _ blame: Blame) {
+    fileprivate init(_ extendedError: ExtendedError, _ reason: String, _ consequence: Consequence) {
       self.extendedError = extendedError
       self.reason = reason
-      self.blame = blame
+      self.consequence = consequence
       kind = reason
     }
   }
@@ -63,8 +59,8 @@ package struct UpstreamFailure: Error, Sendable, Equatable {
   @usableFromInline var box: Box
 
   /// Creates a failure whose `kind` is its reason.
-  package init(_ extendedError: ExtendedError, _ reason: String, _ blame: Blame) {
-    self.init(Details(extendedError, reason, blame))
+  package init(_ extendedError: ExtendedError, _ reason: String, _ consequence: Consequence) {
+    self.init(Details(extendedError, reason, consequence))
   }
 
   private init(_ details: Details) { box = Box(details) }
@@ -94,11 +90,6 @@ package struct UpstreamFailure: Error, Sendable, Equatable {
 
   /// Whether a table has no such name, so that the next upstream decides as if there were no table.
   package var isNotListed: Bool { self.absence == .notListed || self.absence == .switchedOff }
-
-  /// Whether a reachable provider replied about the name, so that no other upstream is asked.
-  package var isFinal: Bool { (self.blame == .question || self.blame == .answer) && !self.isLate }
-  /// Whether LocalDNS may be asked instead of the provider.
-  package var leadsToLocalDNS: Bool { self.blame.leadsToLocalDNS || self.isLate }
 }
 
 /// Why a table has no addresses for a name.
@@ -140,40 +131,42 @@ package struct TrailStep: Sendable, Equatable, CustomStringConvertible {
 
 extension UpstreamFailure {
   init(_ failure: HTTPFailure) {
-    // Our own pause, which the server requested earlier.
-    let isOurs = failure.kind == .calm && !failure.wasSent
-    var details = Details(
-      failure.kind.extendedError, failure.description, isOurs ? .ourselves : failure.kind.blame)
+    var details = Details(failure.extendedError, failure.description, failure.consequence)
     details.kind = failure.kind.rawValue
     details.cause = .noResponse(failure.kind)
-    details.evidence = failure.kind.evidence
+    details.transport = failure
     details.isTemporary = failure.kind == .reset
     self.init(details)
   }
 
   /// The failure that a reply of the service reports.
   package init(_ failure: HTTPDNSFailure) {
-    var details = Details(failure.extendedError, failure.description, failure.blame)
+    var details = Details(failure.extendedError, failure.description, failure.consequence)
     details.cause = .noAnswer(failure.kind)
-    details.evidence = .doubtful
-    details.isReply = true
-    if failure.blame == .account { details.refusal = failure }
-    if case .server(let status) = failure {
+    details.report = failure
+    if case .status(let status, _) = failure {
       details.kind = "another HTTP status"
-      details.isTemporary = status >= 500
+      details.isTemporary = status >= 500 && !failure.isRefusal
     }
     self.init(details)
   }
 
   init(_ failure: LocalDNSFailure) {
+    let consequence = failure.consequence
     switch failure {
     case .noServer: self = .noServer
-    case .timedOut: self.init(.noReachableAuthority, "no answer in time", failure.blame)
-    case .network(let code): self.init(.networkError, String(cString: strerror(code)), failure.blame)
-    case .closed: self.init(.networkError, "the server closed the connection", failure.blame)
+    case .timedOut: self.init(.noReachableAuthority, "no answer in time", consequence)
+    case .network(let code): self.init(.networkError, String(cString: strerror(code)), consequence)
+    case .closed: self.init(.networkError, "the server closed the connection", consequence)
     case .responseCode(let code, let extendedError): self = .refused(code, by: nil, extendedError)
     case .referral: self.init(HTTPDNSFailure.unreadable(.referral))
-    case .cancelled: self.init(.other, "cancelled", failure.blame)
+    case .bareError(let code): self.init(.other, "the server answers \(code) without a question", consequence)
+    case .truncated: self.init(.invalidData, "a truncated answer, and TCP gives no better one", consequence)
+    case .unusable(.noResponse): self.init(.invalidData, "a reply that is no response", consequence)
+    case .unusable(.otherQuestion): self.init(.invalidData, "a reply to another question", consequence)
+    case .unusable(.content(let reason)): self.init(.invalidData, reason, consequence)
+    case .unusable(.malformed): self.init(.invalidData, "a reply that breaks the rules of DNS", consequence)
+    case .cancelled: self.init(.other, "cancelled", consequence)
     }
   }
 
@@ -182,40 +175,63 @@ extension UpstreamFailure {
   package static func refused(
     _ code: ResponseCode, by server: String?, _ extendedError: ExtendedError? = nil
   ) -> UpstreamFailure {
-    var failure = UpstreamFailure(extendedError ?? .other, "\(server ?? "the server") answers \(code)", .answer)
+    var failure = UpstreamFailure(extendedError ?? .other, "\(server ?? "the server") answers \(code)", .verdict)
     failure.kind = "another response code"
     return failure
   }
 
   /// Whether a validating resolver found the data bogus (RFC 8914 sections 4.7 to 4.13). No upstream that does not
   /// validate may be asked instead.
-  package var isBogus: Bool { self.blame == .answer && ExtendedError.validation.contains(self.extendedError) }
+  package var isBogus: Bool { self.consequence == .verdict && ExtendedError.validation.contains(self.extendedError) }
 
   /// A table without addresses for the name. `detail` follows the reason.
   static func absent(_ absence: TableAbsence, _ detail: String = "") -> UpstreamFailure {
-    let isLoaded = absence != .notLoaded
-    var failure = UpstreamFailure(
-      isLoaded ? .notSupported : .noReachableAuthority, absence.text + detail, isLoaded ? .question : .network)
+    let error: ExtendedError = absence == .notLoaded ? .noReachableAuthority : .notSupported
+    var failure = UpstreamFailure(error, absence.text + detail, .notAsked)
     failure.absence = absence
     return failure
   }
 
-  package static let unserved = UpstreamFailure(.notSupported, "no provider serves this type", .question)
+  package static let unserved = UpstreamFailure(.notSupported, "no provider serves this type", .verdict)
   package static let unaskable = UpstreamFailure(
-    .notSupported, "no provider takes a name with such characters", .question)
-  package static let noServer = UpstreamFailure(.noReachableAuthority, "no resolver to ask", .network)
-  static let noTimeLeft = UpstreamFailure(.noReachableAuthority, "no time left", .network)
+    .notSupported, "no provider takes a name with such characters", .nextUpstream)
+  package static let noServer = UpstreamFailure(.noReachableAuthority, "no resolver to ask", .notAsked)
+  static let noTimeLeft = UpstreamFailure(.noReachableAuthority, "no time left", .notAsked)
   /// No upstream answered before the deadline.
-  package static let noAnswerInTime = UpstreamFailure(.noReachableAuthority, "no answer in time", .network)
-  package static let tooLong = UpstreamFailure(.invalidData, "the answer does not fit into a message", .answer)
+  package static let noAnswerInTime = UpstreamFailure(.noReachableAuthority, "no answer in time", .nextUpstream)
+  package static let tooLong = UpstreamFailure(.invalidData, "the answer does not fit into a message", .nextUpstream)
   /// Certificates cannot be checked yet.
   package static let noTime = UpstreamFailure(
     .notReady, "the machine's clock is before the day of this program's build; not used until the time is known",
-    .network)
+    .notAsked)
   /// The daemon is stopping; the failure says nothing about the question.
-  package static let ending = UpstreamFailure(.notReady, "httpdnsd is shutting down", .ourselves)
-  /// Our own limits prevented the transfer, and no other upstream may be asked.
-  package static let limitedBefore = UpstreamFailure(.other, "one of our own limits", .ourselves)
-  package static let failedLately = UpstreamFailure(.cachedError, "failed a moment ago", .ourselves)
-  package static let ownProbe = UpstreamFailure(.other, "one of our own probes", .ourselves)
+  package static let ending = UpstreamFailure(.notReady, "httpdnsd is shutting down", .ours)
+  /// One of the provider's limits prevented the transfer, and LocalDNS may not be asked.
+  package static let limitedBefore = UpstreamFailure(.other, "one of our own limits", .limit)
+  package static let failedLately = UpstreamFailure(.cachedError, "failed a moment ago", .ours)
+  package static let ownProbe = UpstreamFailure(.other, "one of our own probes", .ours)
+}
+
+// MARK: - What clients are told (RFC 8914)
+
+extension HTTPFailure {
+  fileprivate var extendedError: ExtendedError {
+    switch kind {
+    case .tooLarge, .badHTTP: .invalidData
+    case .busy, .internal, .cancelled, .badRequest: .other
+    default: .networkError
+    }
+  }
+}
+
+extension HTTPDNSFailure {
+  fileprivate var extendedError: ExtendedError {
+    switch self {
+    case .unreadable, .wrongQuestion, .truncated: .invalidData
+    case .unsupported, .name: .notSupported
+    case .fault: .noReachableAuthority
+    case .status: isRefusal ? .other : .noReachableAuthority
+    case .authentication, .expired, .account, .unsigned, .quota: .other
+    }
+  }
 }

@@ -16,7 +16,7 @@ final class Waiters {
     loop.assertCurrent()
     await withCheckedContinuation { continuation in
       let waiter = Waiter(continuation)
-      waiter.timer = loop.schedule(after: timeout) { waiter.resume() }
+      waiter.timer.set(after: timeout, on: loop) { waiter.resume() }
       waiting.append(waiter)
     }
   }
@@ -30,13 +30,13 @@ final class Waiters {
 }
 
 private final class Waiter {
-  var timer: LoopTimer?
+  let timer = OwnedTimer()
   private var continuation: CheckedContinuation<Void, Never>?
 
   init(_ continuation: CheckedContinuation<Void, Never>) { self.continuation = continuation }
 
   func resume() {
-    timer?.cancel()
+    timer.cancel()
     continuation?.resume()
     continuation = nil
   }

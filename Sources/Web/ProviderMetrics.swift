@@ -14,7 +14,7 @@ extension Exposition {
         }
       }
     }
-    counter("httpdnsd_provider_transfers_total", "Transfers to the provider, including probes and checks.") { samples in
+    counter("httpdnsd_provider_transfers_total", "Transfers to the provider.") { samples in
       for report in providers { samples.add(report.transfers, name(report)) }
     }
     counter("httpdnsd_provider_failures_total", "Transfers without a usable reply, by reason.") { samples in
@@ -25,10 +25,10 @@ extension Exposition {
       }
     }
     counter(
-      "httpdnsd_provider_probes_total",
-      "Transfers that tested whether a server works, or whether a question caused a failure."
+      "httpdnsd_provider_handshakes_total",
+      "Connections without a request that showed whether a server can be reached."
     ) { samples in
-      for report in providers { samples.add(report.probes, name(report)) }
+      for report in providers { samples.add(report.handshakes, name(report)) }
     }
     counter(
       "httpdnsd_provider_paired_transfers_total", "Transfers that asked for the A and AAAA records of a name at once."
@@ -43,13 +43,13 @@ extension Exposition {
     }
     counter(
       "httpdnsd_provider_refusals_total",
-      "Questions that were not sent: the provider was down, backing off or at its limit."
+      "Questions that were not sent: the provider could not be reached, paused or was at its limit."
     ) { samples in
       for report in providers { samples.add(report.refusals, name(report)) }
     }
     counter(
       "httpdnsd_provider_demotions_total",
-      "Demotions: a server failed, all servers were down, or the provider refused to serve."
+      "Demotions: another server comes first, no server can be reached, or the provider pauses."
     ) { samples in
       for report in providers {
         for kind in ProviderDemotions.Kind.allCases {

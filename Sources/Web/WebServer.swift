@@ -40,14 +40,16 @@ public struct WebSources {
     self.report = report
   }
 
-  /// Creates the sources that read a forwarder; the forwarder must outlive them.
+  /// Creates the sources that read a forwarder.
   package init(version: String, _ forwarder: Forwarder) {
     let statistics = forwarder.statistics
     self.init(
       version: version, statistics: { statistics.read() },
-      standing: { [unowned forwarder] in await forwarder.standingThreads(within: WebServer.patience) },
-      isStopping: { [unowned forwarder] in forwarder.isStopping },
-      report: { [unowned forwarder] batch in forwarder.resolver.assumeIsolated { $0.take(batch) } })
+      standing: { [weak forwarder] in await forwarder?.standingThreads(within: WebServer.patience) ?? [] },
+      isStopping: { [weak forwarder] in forwarder?.isStopping ?? true },
+      report: { [weak forwarder] batch in
+        forwarder?.resolver.assumeIsolated { $0.take(batch) } ?? .off
+      })
   }
 }
 

@@ -33,8 +33,9 @@ struct HTTPDNSDaemon: ParsableCommand {
       CommandGroup(name: "Machine", subcommands: [SetupCommand.self, HealthcheckCommand.self]),
     ])
 
-  /// Blocks signals first: one that arrives before the daemon can handle it must not end it.
+  /// Blocks signals early: one that arrives before the daemon can handle it must not end it.
   static func main() {
+    process_occupy_standard_descriptors()
     ProcessEnvironment.disarm()
     // In all commands, because all of them read the same secrets.
     process_keep_memory_private()

@@ -47,7 +47,3 @@ struct ListeningAddresses {
     listening.first { $0.isWildcard && !$0.address.isIPv6 && $0.port == Nameserver.standardPort }.map { "\($0)" }
   }
 }
-
-extension Endpoint {
-  fileprivate var isWildcard: Bool { address.octets.allSatisfy { $0 == 0 } }
-}

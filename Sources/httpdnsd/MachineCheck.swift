@@ -33,7 +33,7 @@ struct MachineCheck {
 
   /// The largest tolerable difference from a provider's clock, in seconds; signatures are valid for minutes.
   private static let oddClock: Int64 = 60
-  /// The name that upstreams are asked for, unless a provider has a `check_name`.
+  /// The name that upstreams are asked for.
   private static let usualName = DomainName(text: "example.com")!
 
   private let path: String
@@ -49,9 +49,10 @@ struct MachineCheck {
     checkSecrets()
     let listening = try? ListeningAddresses(config: path, Root())
     checkDaemon(listening)
+    checkProviderStates()
     checkNameserver(listening)
     let forwarder = try Console.forwarder(loaded)
-    let name = loaded.configuration.providers.lazy.compactMap(\.checkName).first ?? MachineCheck.usualName
+    let name = MachineCheck.usualName
     let (opinions, reports) = forwarder.examination(with: name)
     checkClock(reports)
     let providers = opinions.filter { !$0.isOfLocalDNS }
@@ -62,6 +63,7 @@ struct MachineCheck {
     } else if !opinions.contains(where: \.isOfLocalDNS) {
       add("LocalDNS", .problem, "the network provides no resolver")
     }
+    for remark in NetworkView(loaded.configuration).remarks { add("LocalDNS", .note, remark) }
     checkRanking()
     checkFleet()
   }
@@ -111,7 +113,7 @@ struct MachineCheck {
     guard endpoints.allSatisfy({ $0.port != 0 }) else {
       return add("daemon", .note, "unknown listening port: listen.addresses has port 0")
     }
-    let servers = endpoints.map { Healthcheck.target(of: SocketAddress(octets: $0.address.octets, port: $0.port)!) }
+    let servers = endpoints.map { Healthcheck.target(of: SocketAddress($0)) }
     do throws(EventLoopError) {
       for finding in try Healthcheck.run(servers, timeout: .seconds(2)) {
         let isMissing = finding.failure == .network(ECONNREFUSED)
@@ -121,12 +123,25 @@ struct MachineCheck {
     } catch { add("daemon", .note, "not checked: \(error)") }
   }
 
+  /// What the daemon says of its providers: a sentence for each that is not up, or leaves names without an answer.
+  private mutating func checkProviderStates() {
+    guard let socket = loaded.configuration.control.socket,
+      let answer = try? ControlClient(path: socket).providers(.text),
+      let table = answer.content.firstRange(of: "\n\n")
+    else { return }
+    for line in answer.content[table.upperBound...].split(separator: "\n") {
+      let sentence = line[(line.firstRange(of: ": ")?.upperBound ?? line.startIndex)...]
+      let isAway = ["no answers", "unreachable", "pausing", "no units"].contains { sentence.hasPrefix($0) }
+      add("daemon", isAway ? .problem : .note, "provider \(line)")
+    }
+  }
+
   private mutating func checkNameserver(_ listening: ListeningAddresses?) {
     let file = "/etc/resolv.conf"
     let servers = ResolverFile(path: file)?.servers ?? []
-    let listeners = (listening?.listening ?? []).compactMap { SocketAddress(octets: $0.address.octets, port: $0.port) }
-    func isOurs(_ server: SocketAddress) -> Bool { SystemResolvers.isOurs(server, listeners) }
-    func text(_ servers: some Collection<SocketAddress>) -> String {
+    let listeners = (listening?.listening ?? []).map { SocketAddress($0) }
+    func isOurs(_ server: PlainResolver) -> Bool { SystemResolvers.ownership(of: server, listeners) == .ours }
+    func text(_ servers: some Collection<PlainResolver>) -> String {
       servers.map(MachineCheck.host).joined(separator: ", ")
     }
     guard let first = servers.first else { return add("nameserver", .note, "\(file) lists none") }
@@ -235,11 +250,8 @@ struct MachineCheck {
   }
 
   /// The address as text, without the port if it is 53.
-  private static func host(_ server: SocketAddress) -> String {
-    guard server.port == Nameserver.standardPort, let address = IPAddress(octets: server.octets) else {
-      return "\(server)"
-    }
-    return "\(address)"
+  private static func host(_ server: PlainResolver) -> String {
+    server.address.port == Nameserver.standardPort && server.zone == nil ? server.address.host : "\(server)"
   }
 }
 

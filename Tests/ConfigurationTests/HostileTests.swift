@@ -71,6 +71,13 @@ func `an unreadable file is one mistake`(path: String) throws {
   #expect(isOneLine(failure?.description ?? "\n"))
 }
 
+@Test func `the message about a file that is too large has the limit`() throws {
+  try withFile([UInt8](repeating: 0x23, count: Configuration.maxFileSize + 1)) { _, path in
+    let failure = #expect(throws: Mistakes.self) { try Configuration.load(path: path, environment: { _ in nil }) }
+    #expect(failure?.description == "\(path): is larger than 1 MiB; expected a TOML file")
+  }
+}
+
 @Test func `each mistake in a mutated sample file is one line`() throws {
   var generator = SeededGenerator(seed: testSeed)
   let original = Array(try sampleText("httpdnsd.toml").utf8)

@@ -63,8 +63,18 @@ private let lines: [(text: String, line: String)] = [
   ),
   (
     "localdns.servers = [\"10.0.0.1:99999\"]",
-    "localdns.servers[#1]: \"10.0.0.1:99999\" is not valid; expected \"system\" or an address, optionally with a port, "
-      + "e.g. \"192.0.2.1\" or \"[2001:db8::1]:53\""
+    "localdns.servers[#1]: \"10.0.0.1:99999\" is not valid; expected \"system\" or an address, optionally with a port "
+      + "and after \"tcp://\", e.g. \"192.0.2.1\" or \"[2001:db8::1]:53\""
+  ),
+  (
+    "localdns.servers = [\"tcp://fe80::1\"]",
+    "localdns.servers[#1]: \"tcp://fe80::1\" is a link-local address without its interface; expected the interface "
+      + "after it, e.g. \"fe80::1%eth0\""
+  ),
+  (
+    "listen.addresses = [\"[fe80::1]:53\"]",
+    "listen.addresses[#1]: \"[fe80::1]:53\" is a link-local address without its interface; expected the interface "
+      + "after it, e.g. \"fe80::1%eth0\""
   ),
   (
     "names.rebind_allow = [\"*\"]",
@@ -83,6 +93,14 @@ private let lines: [(text: String, line: String)] = [
   (
     "listen.allow = [\"10.0.0.0/33\"]",
     "listen.allow[#1]: \"10.0.0.0/33\" is not valid; expected \"connected\" or a prefix, e.g. \"192.0.2.0/24\""
+  ),
+  (
+    "listen.addresses = [\"127.0.0.1:53\", \"0.0.0.0:53\"]",
+    "listen.addresses[#1]: 127.0.0.1:53 is already served by 0.0.0.0:53; remove one of them"
+  ),
+  (
+    "listen.addresses = [\"0.0.0.0:53\", \"[::]:53\", \"[fe80::1%eth0]:53\"]",
+    "listen.addresses[#3]: [fe80::1%eth0]:53 is already served by [::]:53; remove one of them"
   ),
   (
     "listen.addresses = [\"[::1]:53\", \"[0::1]:53\"]",
@@ -126,8 +144,8 @@ private let lines: [(text: String, line: String)] = [
     "localdns.servers: 127.0.0.1:53 is the daemon's own address; expected an address that is not in listen.addresses"
   ),
   (
-    "listen.addresses = [\"0.0.0.0:53\"]\nlocaldns.servers = [\"127.0.0.9\"]",
-    "localdns.servers: 127.0.0.9:53 is the daemon's own address; expected an address that is not in listen.addresses"
+    "listen.addresses = [\"0.0.0.0:53\"]\nlocaldns.servers = [\"127.0.0.1\"]",
+    "localdns.servers: 127.0.0.1:53 is the daemon's own address; expected an address that is not in listen.addresses"
   ),
 ]
 
@@ -180,6 +198,14 @@ func `a text that is not TOML is refused with line and column`(text: String, lin
 
 @Test func `permission for every client causes a warning`() {
   #expect(warnings("listen.allow = [\"::/0\"]").first?.contains("open resolver") == true)
+}
+
+@Test func `an IPv6 wildcard without an IPv4 address causes a warning that says what to add`() {
+  let line = "test.toml: listen.addresses: [::]:53 serves no client over IPv4; add \"0.0.0.0:53\" for them"
+  #expect(warnings("listen.addresses = [\"[::]:53\"]") == [line])
+  #expect(warnings("listen.addresses = [\"[::]:53\", \"127.0.0.1:5353\"]") == [line])
+  #expect(messages("listen.addresses = [\"0.0.0.0:53\", \"[::]:53\", \"127.0.0.1:5353\"]").isEmpty)
+  #expect(messages("listen.addresses = [\"[::]:53\", \"192.0.2.1:53\"]").isEmpty)
 }
 
 @Test func `port 0 is valid only for listening`() throws {

@@ -44,7 +44,7 @@ private let tableURL = table + "url = \"https://192.0.2.10/table.json\"\n"
 
 @Test func `an EMAS account needs only its id`() throws {
   let expected = Configuration.EMASAccount(
-    accountID: "100000", secretKey: nil, api: .v1, aesSecretKey: nil, aesMode: .cbc, region: .cn, isScheduled: true)
+    accountID: "100000", secretKey: nil, api: .v1, aesSecretKey: nil, aesMode: .cbc, region: .global, isScheduled: true)
   #expect(try provider(emas).kind == .emas(expected))
   #expect(try provider(emas).path == "/100000")
   #expect(warningLines(emas) == [])
@@ -57,6 +57,35 @@ private let tableURL = table + "url = \"https://192.0.2.10/table.json\"\n"
     aesMode: .gcm, region: .de, isScheduled: false)
   #expect(try provider(text).kind == .emas(expected))
   #expect(try provider(text).path == "/v2/d")
+}
+
+@Test func `an EMAS account may have parameters of its own`() throws {
+  let text = emas + "parameters = { \"sdns-isp\" = \"mobile_1\", tags = \"a=b\" }"
+  guard case .emas(let account) = try provider(text).kind else { return #expect(Bool(false)) }
+  #expect(account.parameters == ["sdns-isp": "mobile_1", "tags": "a=b"])
+  for refused in [
+    "{ host = \"x\" }", "{ \"sdns-\" = \"x\" }", "{ \"sdns-a b\" = \"x\" }", "{ \"sdns-a\" = \"\" }",
+    "{ \"sdns-a\" = \"\\\"\" }", "{ \"sdns-a\" = 1 }", "\"sdns-a\"",
+    "{ \"sdns-a\" = \"\(String(repeating: "x", count: 995))\" }",
+  ] {
+    #expect(mistakes("[[provider]]\n" + emas + "parameters = \(refused)").count == 1, "\(refused)")
+  }
+}
+
+@Test func `Tencent may demand requests that expire`() throws {
+  #expect(
+    try provider(tencentAES + "expiry = \"10m\"").kind
+      == .tencent(.aes(id: "1234", key: Secret("AesKey0123456789")), expiry: .seconds(600)))
+  #expect(try provider(tencentHTTPS + "expiry = \"0s\"").kind == .tencent(.https(token: Secret("4711"), id: nil)))
+  #expect(mistakes("[[provider]]\n" + tencentHTTPS + "expiry = \"2d\"").count >= 1)
+}
+
+@Test func `a URL may be written as services print it`() throws {
+  let text = "kind = \"doh\"\nurl = \"https://192.0.2.1/dns-query{?dns}\""
+  #expect(try servers(text) == ["https://192.0.2.1:443/dns-query as 192.0.2.1"])
+  for url in ["https://192.0.2.1/dns-query{?name}", "https://192.0.2.1/{?dns}/x", "https://192.0.2.1/d{?dns"] {
+    #expect(mistakes("[[provider]]\nkind = \"doh\"\nurl = \"\(url)\"").count == 1)
+  }
 }
 
 @Test func `a table has a URL or a file`() throws {
@@ -109,15 +138,18 @@ private let resolved: [(text: String, servers: [String])] = [
   ),
   (
     emas + "region = \"sg\"",
-    ["161.117.200.122", "47.74.222.190", "[240b:4000:f10::178]", "[240b:4000:f10::188]"].map {
-      "https://\($0):443/100000 as resolvers.httpdns.aliyuncs.com"
-    }
+    [
+      "161.117.200.122", "47.74.222.190", "[240b:4000:f10::178]", "[240b:4000:f10::188]",
+      "resolvers-sg.httpdns.aliyuncs.com",
+    ].map { "https://\($0):443/100000 as resolvers.httpdns.aliyuncs.com" }
   ),
   (
     emasAES + "region = \"us\"\nfamily = \"ipv6\"\nscheme = \"http\"",
-    ["[2404:2280:4000::2bb]", "[2404:2280:4000::23e]"].map {
-      "http://\($0):80/v2/d as resolvers.httpdns.aliyuncs.com"
-    }
+    [
+      "http://[2404:2280:4000::2bb]:80/v2/d as 2404:2280:4000::2bb",
+      "http://[2404:2280:4000::23e]:80/v2/d as 2404:2280:4000::23e",
+      "http://resolvers-us.httpdns.aliyuncs.com:80/v2/d as resolvers-us.httpdns.aliyuncs.com",
+    ]
   ),
   (
     emas + "servers = [\"127.0.0.1:8053\"]\ntls_name = \"emas.example\"",
@@ -153,9 +185,18 @@ func `every region of EMAS has boot addresses of both families`(region: Configur
   let all = try servers(text)
   let ipv4 = try servers(text + "family = \"ipv4\"")
   let ipv6 = try servers(text + "family = \"ipv6\"")
-  #expect(ipv4.count >= 2 && ipv6.count >= 2)
-  #expect(all == ipv4 + ipv6)
-  #expect(ipv6.allSatisfy { $0.hasPrefix("https://[") })
+  // The last one is a name.
+  #expect(ipv4.count >= 3 && ipv6.count >= 3)
+  #expect(all == ipv4.dropLast() + ipv6)
+  #expect(ipv6.dropLast().allSatisfy { $0.hasPrefix("https://[") })
+}
+
+@Test func `the list of EMAS servers is fetched over https, but from servers with a port of their own`() throws {
+  let text = emas + "scheme = \"http\"\nservers = [\"192.0.2.1\", \"127.0.0.1:8053\"]"
+  let servers = try provider(text).servers.map(\.ofSchedule)
+  #expect(
+    servers.map { "\($0.scheme)://\($0.host.urlText):\($0.port) as \($0.tlsName)" }
+      == ["https://192.0.2.1:443 as resolvers.httpdns.aliyuncs.com", "http://127.0.0.1:8053 as 127.0.0.1"])
 }
 
 @Test func `the region global has the servers of mainland China`() throws {
@@ -184,7 +225,7 @@ func `an unencrypted answer over http causes a warning`(text: String, key: Strin
 @Test func `unneeded bootstrap resolvers cause a warning`() {
   let bootstrap = "bootstrap = [\"192.0.2.53\"]\n"
   let known = "bootstrap: not used: the addresses of this service are built in"
-  for text in ["kind = \"alidns\"\n", "kind = \"doh\"\n", tencentHTTPS, emas] {
+  for text in ["kind = \"alidns\"\n", "kind = \"doh\"\n", tencentHTTPS] {
     let kind = text.split(separator: "\"")[1]
     #expect(warningLines(text + bootstrap) == ["test.toml: provider[\"\(kind)\"].\(known)"])
   }

@@ -76,7 +76,7 @@ func `a provider's transfers go to the servers of its kind or of its keys`(text:
   #expect(provider.name == "home")
   #expect(provider.kind == .doh(method: .get))
   #expect(provider.pins.count == 1)
-  #expect(provider.bootstrap == [Endpoint(text: "192.0.2.53:53")!])
+  #expect(provider.bootstrap.map(\.description) == ["192.0.2.53:53"])
   #expect(provider.proxy?.description == "socks5h://…@[::1]:1080")
   #expect(provider.proxy?.text.reveal == Array("socks5h://user:password@[::1]:1080".utf8))
   #expect(provider.family == .ipv4)
@@ -238,13 +238,33 @@ func `a provider that cannot work is one mistake`(text: String, key: String) {
   func `every region has boot addresses of both families`(region: Configuration.EMASRegion) throws {
     let servers = try servers(region)
     let addresses = servers.compactMap { if case .address(let address) = $0.host { address } else { nil } }
-    #expect(addresses.count == servers.count && addresses.count >= 4 && Set(addresses).count == addresses.count)
+    #expect(
+      addresses.count == servers.count - 1 && servers.last?.host.isName == true && addresses.count >= 4
+        && Set(addresses).count == addresses.count)
     #expect(addresses.contains { $0.isIPv6 } && addresses.first?.isIPv6 == false)
     #expect(servers.allSatisfy { $0.tlsName == "resolvers.httpdns.aliyuncs.com" })
   }
 
   @Test func `the region global has the boot addresses of mainland China`() throws {
-    #expect(try servers(.cn).count == 10)
+    #expect(try servers(.cn).count == 11)
     #expect(try servers(.global) == servers(.cn))
+  }
+}
+
+@Test func `check_name of earlier versions is still read, and a warning says that it can go`() {
+  let text = "[[provider]]\nkind = \"doh\"\nurl = \"https://192.0.2.1/dns-query\"\ncheck_name = \"www.example.com\""
+  #expect(warnings(text) == ["test.toml: provider[\"doh\"].check_name: has no effect any more; remove it"])
+  #expect(mistakes(text.replacing("www.example.com", with: "..")).count == 1)
+}
+
+@Test func `dns64 is a word or a prefix`() throws {
+  let given = NAT64Prefix(IPPrefix(text: "2001:db8:64::/96")!)!
+  let expected: [(String, Configuration.DNS64)] = [
+    ("auto", .auto), ("off", .off), ("2001:db8:64::/96", .prefix(given)),
+  ]
+  for (text, value) in expected { #expect(try configuration("[names]\ndns64 = \"\(text)\"").names.dns64 == value) }
+  #expect(try configuration("").names.dns64 == .auto)
+  for text in ["on", "64:ff9b::", "64:ff9b::/97", "192.0.2.0/24", ""] {
+    #expect(mistakes("[names]\ndns64 = \"\(text)\"").count == 1, "\(text)")
   }
 }

@@ -42,7 +42,7 @@ func `a text that is not a pattern is refused`(text: String) {
     """
   ).rules
   #expect(rules.map(\.use) == [.localDNS, .pinned, .provider("alidns")])
-  #expect(rules[0].servers == [.endpoint(Endpoint(text: "192.0.2.1:53")!), .system])
+  #expect(rules[0].servers == [.resolver(Configuration.ResolverAddress(Endpoint(text: "192.0.2.1:53")!)), .system])
   #expect(rules[1].addresses.map(\.description) == ["192.0.2.7", "2001:db8::7"])
   #expect(rules[1].maxTTL == .seconds(10))
   #expect(rules[2].fallback == .never)

@@ -194,7 +194,9 @@ private func explainedKeys() throws -> ShownKeys {
   #expect(configuration.listen.allow.first == .connected)
   #expect(configuration.listen.tcpIdle == .seconds(120))
   let servers = configuration.localDNS.servers
-  #expect(servers == ["192.0.2.53:53", "[2001:db8::53]:5353"].map { .endpoint(Endpoint(text: $0)!) })
+  #expect(
+    servers
+      == ["192.0.2.53:53", "[2001:db8::53]:5353"].map { .resolver(Configuration.ResolverAddress(Endpoint(text: $0)!)) })
   #expect(configuration.localDNS.fallback == .never)
   #expect(!configuration.localDNS.portalNames)
   #expect(configuration.localDNS.searchDomains == .first)

@@ -174,12 +174,12 @@ import Testing
     first.failureCounts.count(.noResponse(.timeout))
     first.roundTrips.observe(.milliseconds(12))
     var second = ProviderReport(name: "b")
-    second.state = .aside("it refuses the credentials", until: 1_800_000_000)
+    second.state = .pausing("it refuses the credentials", until: 1_800_000_000)
     second.advice = "check token"
     var third = ProviderReport(name: "c")
-    third.state = .down("a \"quoted\" reason")
+    third.state = .unreachable(since: nil, "a \"quoted\" reason")
     var fourth = ProviderReport(name: "d")
-    fourth.state = .spent(until: 86_400)
+    fourth.state = .noUnits(until: 86_400)
     var answers = Answers()
     answers.reports = [first, second, third, fourth]
     answers.reports[2].remark = "a remark"
@@ -193,13 +193,14 @@ import Testing
       lines[1].split(separator: " ").map(String.init) == [
         "alidns", "up", "223.5.5.5", "12.0", "ms", "7", "100", "9", "1",
       ])
-    #expect(lines[2].hasPrefix("b         backing off    -") && lines[3].hasPrefix("c         down           -"))
-    let backsOff = /b: backing off for another \d+ d( \d+ h)?: it refuses the credentials; check token/
+    #expect(lines[2].hasPrefix("b         pausing      -") && lines[3].hasPrefix("c         unreachable  -"))
+    let backsOff = /b: pausing for another \d+ d( \d+ h)?: it refuses the credentials; check token/
     #expect(lines[5].wholeMatch(of: backsOff) != nil)
     #expect(
       lines[6]
-        == "c: down: a \"quoted\" reason; next attempt in 5 s; a remark; last failure 3 s ago: 192.0.2.1: refused")
-    #expect(lines[7] == "d: limit reached for another 0 s: units_per_day is used up")
+        == "c: unreachable: a \"quoted\" reason; next attempt in 5 s; a remark; last failure 3 s ago: 192.0.2.1: refused"
+    )
+    #expect(lines[7] == "d: no units for another 0 s: units_per_day is used up")
     let json = try scene.client.providers(.json).content
     #expect(json.contains("\"failures_by_reason\":{\"timeout\":1}"))
     #expect(json.contains("\"round_trip_ms\":{\"count\":1,\"mean\":12,"))

@@ -27,8 +27,8 @@ import Testing
     (sample.entries, sample.maxEntries, sample.octets, sample.maxOctets) = (5, 100, 4096, 1 << 20)
     (sample.inFlight, sample.waiting, sample.refreshes) = (1, 2, 3)
     var provider = TopSample.Provider()
-    (provider.name, provider.state, provider.server) = ("alidns", "down", "223.5.5.5")
-    provider.reason = "down: a\ttab\nand % a line"
+    (provider.name, provider.state, provider.server) = ("alidns", "unreachable", "223.5.5.5")
+    provider.reason = "unreachable: a\ttab\nand % a line"
     (provider.transfers, provider.failures, provider.unitsToday, provider.unitsPerDay) = (10, 1, 7, 100)
     provider.roundTrips.observe(.milliseconds(20))
     sample.providers = [provider, TopSample.Provider(name: "b")]
@@ -47,7 +47,7 @@ import Testing
   /// A daemon whose numbers differ from each other, with texts of any kind.
   private static func answers() -> Answers {
     var provider = ProviderReport(name: "alidns")
-    provider.state = .down("a\ttab\nand % \"a\" \\ line é\u{1F600}\u{1}")
+    provider.state = .unreachable(since: nil, "a\ttab\nand % \"a\" \\ line é\u{1F600}\u{1}")
     (provider.server, provider.unitsToday, provider.unitsPerDay, provider.transfers) = ("223.5.5.5", 7, 100, 10)
     provider.failureCounts.count(.noResponse(.timeout))
     provider.roundTrips.observe(.milliseconds(20))
@@ -95,7 +95,7 @@ import Testing
     #expect(
       sample.providers == [
         TopSample.Provider(
-          name: "alidns", state: "down", reason: "down: a\ttab\nand % \"a\" \\ line é\u{1F600}\u{1}",
+          name: "alidns", state: "unreachable", reason: "unreachable: a\ttab\nand % \"a\" \\ line é\u{1F600}\u{1}",
           server: "223.5.5.5", transfers: 10, failures: 1, unitsToday: 7, unitsPerDay: 100,
           roundTrips: answers.numbers.statistics.providers[0].roundTrips),
         TopSample.Provider(name: "b", state: "up"),
@@ -218,7 +218,8 @@ import Testing
     #expect(lines[1...4].contains { $0.hasSuffix(" beyond the rate limit") }, "\(lines)")
     let provider = lines.first { $0.hasPrefix("provider-of-ours") }
     #expect(
-      provider?.split(separator: " ").dropFirst().prefix(6) == ["down", "1.0", "0.1", "20.0", "ms", "7"], "\(lines)")
+      provider?.split(separator: " ").dropFirst().prefix(6) == ["unreachable", "1.0", "0.1", "20.0", "ms", "7"],
+      "\(lines)")
     #expect(lines.contains { $0.contains(" host-1.") && $0.contains("…") && $0.hasSuffix(".example.com.") })
     #expect(lines.allSatisfy { $0.count <= 80 })
   }
@@ -233,14 +234,14 @@ import Testing
     let lines = TopFrame(`A sample for top`.sample(), after: nil).lines(rows: 40)
     let texts = lines.map(\.text)
     let head = try #require(texts.firstIndex { $0.hasPrefix("provider") })
-    #expect(!texts[head].contains("why") && texts[head + 3] == "alidns: down: a\ttab\nand % a line")
-    #expect(lines[head + 1].marks == [TopLine.Mark(start: 10, count: 4, colour: .bad)])
+    #expect(!texts[head].contains("why") && texts[head + 3] == "alidns: unreachable: a\ttab\nand % a line")
+    #expect(lines[head + 1].marks == [TopLine.Mark(start: 10, count: 11, colour: .bad)])
     let failing = try #require(texts.firstIndex { $0.hasPrefix("failing/s") })
     #expect(texts[failing] == "failing/s  failed  ago  type  name                why")
     #expect(texts[failing + 1] == "2.4        24      2 s  AAAA  quiet.example.com.  no answer in time")
     #expect(texts[failing + 2].isEmpty && lines[failing + 1].marks.map(\.colour) == [.bad])
     let narrow = TopFrame(`A sample for top`.sample(), after: nil).lines(rows: 40, columns: 20).map(\.text)
-    #expect(narrow.contains("alidns: down:") || narrow.contains { $0.hasPrefix("alidns: down: a") })
+    #expect(narrow.contains { $0.hasPrefix("alidns: unreachable") })
   }
 
   @Test func `top shows the selected view, with its keys in the last line`() throws {
@@ -271,7 +272,7 @@ import Testing
   @Test func `a sample of top is an object in JSON`() {
     let json = TopFrame(`A sample for top`.sample(), after: nil).json
     #expect(json.hasPrefix("{\"interval_seconds\":10,\"queries_per_second\":10,\"hit_ratio\":0.9,"))
-    #expect(json.contains("\"state\":\"down\",\"reason\":\"down: a\\ttab\\nand % a line\""))
+    #expect(json.contains("\"state\":\"unreachable\",\"reason\":\"unreachable: a\\ttab\\nand % a line\""))
     #expect(json.contains("\"rcodes_per_second\":{\"noerror\":9.5,") && json.contains("\"failures\":24}"))
     #expect(json.contains("\"failing\":[{\"name\":\"quiet.example.com.\",\"type\":\"AAAA\",\"failures_per"))
     #expect(!json.contains("\n"))

@@ -31,13 +31,16 @@ import Testing
     #expect(throws: WireError.shortHeader) { try Message.parse([UInt8](repeating: 0, count: count)) }
   }
 
-  @Test func `a message truncated at any octet is refused`() throws {
-    let whole = response(
-      answers: 1, additionals: 1,
-      "C00C 0010 0001 0000003C 0006 05 68656C6C6F" + "00 0029 04D0 00008000 0006 000C0002 0000")
-    _ = try Message.parse(whole)
-    for count in 12..<whole.count {
+  @Test func `a message truncated before its additional section is refused`() throws {
+    let answer = "C00C 0010 0001 0000003C 0006 05 68656C6C6F"
+    let whole = response(answers: 1, additionals: 1, answer + "00 0029 04D0 00008000 0006 000C0002 0000")
+    let end = response(answers: 1, additionals: 1, answer).count
+    for count in 12..<end {
       #expect(throws: WireError.self, "\(count) octets") { try Message.parse(Array(whole[..<count])) }
+    }
+    for count in end..<whole.count {
+      let message = try Message.parse(Array(whole[..<count]))
+      #expect(message.answers.count == 1 && message.edns == nil, "\(count) octets")
     }
   }
 
@@ -119,20 +122,45 @@ import Testing
     ("AAAA of 4 octets", .aaaa, "C0000201"), ("CNAME with more behind the name", .cname, "0161 00 00"),
     ("CNAME of nothing", .cname, ""), ("CNAME with a pointer forwards", .cname, "C0FF"),
     ("MX without a name", .mx, "000A"), ("SOA without its last number", .soa, "00 00 00000001000000020000000300000004"),
-    ("TXT of nothing", .txt, ""), ("TXT with a string longer than the RDATA", .txt, "03 6162"),
+    ("TXT with a string longer than the RDATA", .txt, "03 6162"),
     ("HINFO of one string", .hinfo, "01 61"), ("DS without its digest type", .ds, "0001 08"),
-    ("CAA with an empty tag", .caa, "00 00 6162"), ("CAA with a space in its tag", .caa, "00 0120 61"),
-    ("HTTPS with descending keys", .https, "0001 00 0003 0002 01BB 0001 0003 026832"),
-    ("HTTPS with a key twice", .https, "0001 00 0003 0002 01BB 0003 0002 01BB"),
+    ("CAA without a tag", .caa, "00"),
     ("HTTPS with a value longer than the RDATA", .https, "0001 00 0003 0003 01BB"),
     ("NAPTR without a replacement", .naptr, "0001 0001 00 00 00"),
   ])
-  func `RDATA that does not have the form of its type is refused`(what: String, type: RecordType, rdata: String) {
+  func `a record that cannot have the form of its type is left out`(what: String, type: RecordType, rdata: String)
+    throws
+  {
+    let message = try parse(type, rdata)
+    #expect(message.answers.map(\.rdata) == [[192, 0, 2, 1]], "\(what)")
+    #expect(message.unreadableRecordCount == 1)
+  }
+
+  /// Rules of a type beyond its lengths are not judged (RFC 3597, RFC 9460 section 4.3).
+  @Test(arguments: [
+    ("TXT of nothing", RecordType.txt, ""), ("CAA with an empty tag", .caa, "00 00 6162"),
+    ("CAA with a space in its tag", .caa, "00 0120 61"),
+    ("HTTPS with descending keys", .https, "0001 00 0003 0002 01BB 0001 0003 026832"),
+    ("HTTPS with a key twice", .https, "0001 00 0003 0002 01BB 0003 0002 01BB"),
+  ])
+  func `a record that breaks a rule of its type is passed on as it is`(
+    what: String, type: RecordType, rdata: String
+  ) throws {
+    let message = try parse(type, rdata)
+    #expect(message.answers.map(\.rdata) == [octets(rdata), [192, 0, 2, 1]], "\(what)")
+    #expect(message.unreadableRecordCount == 0)
+    // Its text is one that gives the same octets.
+    #expect(RDATA.parse(text: RDATA.text(octets(rdata), type: type), type: type) == octets(rdata))
+  }
+
+  /// A response with such a record before a readable one, and with another one that nobody needs.
+  private func parse(_ type: RecordType, _ rdata: String) throws -> Message {
     let rdata = octets(rdata)
-    let record = [0xC0, 0x0C, UInt8(type.rawValue >> 8), UInt8(type.rawValue & 0xFF)] + octets("0001 0000003C 00")
-    #expect(throws: WireError.rdata(type), "\(what)") {
-      try Message.parse(response(answers: 1, "") + record + [UInt8(rdata.count)] + rdata)
-    }
+    let record =
+      [0xC0, 0x0C, UInt8(type.rawValue >> 8), UInt8(type.rawValue & 0xFF)] + octets("0001 0000003C 00")
+      + [UInt8(rdata.count)] + rdata
+    return try Message.parse(
+      response(answers: 2, additionals: 1, "") + record + octets("C00C 0001 0001 0000003C 0004 C0000201") + record)
   }
 
   /// QNAME `a.` is at offset 12; every name is a pointer to it.

@@ -32,6 +32,52 @@ extension AccountKind: CustomTestStringConvertible {
     }
   }
 
+  /// The other forms that a service's replies are known to have.
+  private static let forms =
+    ["tencent, https", "tencent, aes over HTTP"].flatMap { kind in
+      ["tencent-half=ttl", "tencent-newline=true", "tencent-client=last"].map { (kind, $0) }
+    }
+    + ["emas, v1 over HTTP", "emas, v2 over HTTP", "emas, v2 gcm over HTTP"].flatMap { kind in
+      [
+        "emas-query-type=true", "emas-reversed=true", "emas-empty-ttl=true", "emas-long-ipv6=true", "emas-sparse=true",
+        "emas-mode-number=true",
+      ].map { (kind, $0) }
+    }
+
+  @Test(arguments: forms) func `other forms of a reply say the same`(title: String, setting: String) throws {
+    try withLab { lab in
+      let kind = AccountKind.named(title)
+      let simulator = try lab.simulator("--setting", setting, https: kind.isSecure)
+      var settings = Settings(kind.provider(simulator))
+      settings.openControl(in: lab)
+      let daemon = try lab.daemon(settings.text)
+      // Both families come in one transfer once both were asked for.
+      for name in ["example.com", "v4only.example.com", "many-30.example"] {
+        for type in ["A", "AAAA"] { _ = try ask(daemon.address, name, type) }
+      }
+      #expect(try lab.run(["flush", "--socket", "\(lab.folder.path)/control.sock"]).0 == .exited(0))
+      #expect(try ask(daemon.address, "example.com").data == ["192.0.2.1"])
+      #expect(try ask(daemon.address, "example.com", "AAAA").data == ["2001:db8::1"])
+      #expect(try ask(daemon.address, "v4only.example.com").data == ["192.0.2.4"])
+      let empty = try ask(daemon.address, "v4only.example.com", "AAAA")
+      #expect(empty.code == .noError && empty.data.isEmpty)
+      #expect(try ask(daemon.address, "many-30.example", "AAAA").data.count == 30)
+    }
+  }
+
+  @Test(arguments: ["tencent, https", "tencent, aes over HTTP", "tencent, des over HTTP"])
+  func `an account that demands an expiry gets one`(title: String) throws {
+    try withLab { lab in
+      let kind = AccountKind.named(title)
+      let simulator = try lab.simulator("--setting", "tencent-expiry=true", https: kind.isSecure)
+      let without = try lab.daemon(Settings(kind.provider(simulator)).text)
+      #expect(try ask(without.address, "example.com").code == .servFail)
+      try without.waitForLog("set expiry")
+      let daemon = try lab.daemon(Settings(kind.provider(simulator, "expiry = \"10m\"")).text)
+      #expect(try ask(daemon.address, "example.com").data == ["192.0.2.1"])
+    }
+  }
+
   @Test(arguments: AccountKind.all) func `a missing name is NODATA and never NXDOMAIN`(_ kind: AccountKind) throws {
     try withLab { lab in
       let simulator = try lab.simulator(https: kind.isSecure)

@@ -239,20 +239,6 @@ import Testing
     }
   }
 
-  @Test func `query names what helps if the list of servers says that the service is switched off`() throws {
-    try withLab { lab in
-      let simulator = try lab.simulator("--setting", "emas-disable=true")
-      let keys = "scheme = \"http\"\nservers = [\"\(simulator.http)\"]\naccount_id = \"100000\""
-      let file = try lab.file(quiet(Settings(Settings.provider("emas", keys))))
-      let (ending, output, _) = try lab.run("query", "--config", file, "example.com")
-      #expect(ending == .exited(1))
-      #expect(
-        output.contains(
-          "emas: backing off: its list of servers says that the service is switched off; switch it on in the "
-            + "provider's console, and check account_id\n"), "\(output)")
-    }
-  }
-
   @Test func `query says that a running daemon may have an earlier table than a broken file`() throws {
     try withLab { lab in
       let table = try lab.folder.write("{\"enable\":1,", to: "broken.json")
@@ -313,6 +299,33 @@ import Testing
     let (ending, output, error) = try ChildProcess.run([Programs.daemon, word, "--config", "/dev/null"])
     #expect(ending == .exited(64) && output.isEmpty)
     #expect(error.hasPrefix("Error: unknown subcommand '\(word)'; did you mean '\(meant)'?\nUsage: "), "\(error)")
+  }
+
+  @Test func `check and the log warn of a hosts file that cannot be read as a whole, and reveal no control character`()
+    throws
+  {
+    try withLab { lab in
+      let hosts = "\(lab.folder.path)/hosts"
+      let text = Settings(Settings.doh(Address("127.0.0.1", 1))).text
+        .replacing("hosts_file = \"\"", with: "hosts_file = \"\(hosts)\"")
+      let file = try lab.file(text)
+      func warnings() throws -> [String] {
+        let (ending, _, error) = try lab.run("check", file)
+        #expect(ending == .exited(0))
+        return error.split(separator: "\n").map(String.init).filter { $0.contains("hosts") }
+      }
+      let key = "warning: \(file): names.hosts_file: \(hosts)"
+      #expect(try warnings() == ["\(key): No such file or directory"])
+      _ = try lab.folder.write("127.0.0.1 here.example\n", to: "hosts")
+      #expect(try warnings() == [])
+      _ = try lab.folder.write("127.0.0.1 here.example\n\u{1B}[2J there.example\n::1\n", to: "hosts")
+      let remark = "2 lines cannot be read, the first is line 2: \"\\x1b[2J\" is not an address"
+      #expect(try warnings() == ["\(key): \(remark)"])
+      let daemon = try lab.daemon(text)
+      #expect(daemon.log.contains("WARNING hosts file \(hosts): \(remark)\n"), "\(daemon.log)")
+      _ = try lab.folder.write(String(repeating: "#", count: (16 << 20) + 1), to: "hosts")
+      #expect(try warnings() == ["\(key): larger than 16 MiB"])
+    }
   }
 
   @Test func `check takes the file as an argument`() throws {

@@ -183,7 +183,7 @@ import Testing
       let lines = try lab.run("providers", "--socket", socket).output.split(separator: "\n").map(String.init)
       try #require(lines.count == 4)
       #expect(lines[1].hasPrefix("own       up ") && lines[1].contains(file))
-      #expect(lines[2].hasPrefix("none      down ") && lines[3].hasPrefix("none: down: "))
+      #expect(lines[2].hasPrefix("none      unreachable ") && lines[3].hasPrefix("none: unreachable: "))
       #expect(lines[3].contains(/; next attempt in [123]?\d s$/), "\(lines[3])")
     }
   }

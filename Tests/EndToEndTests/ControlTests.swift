@@ -100,7 +100,8 @@ import Testing
       let server = try Regex(NSRegularExpression.escapedPattern(for: "\(scene.simulator.http)"))
       #expect(line.contains(server), "\(line)")
       #expect(
-        line.wholeMatch(of: /www\.example\.com\. A: failed: \S+: HTTP status 503; not retried for [1-9]\d* s\n/) != nil)
+        line.wholeMatch(of: /www\.example\.com\. A: failed: \S+: \S+: HTTP status 503; not retried for [1-9]\d* s\n/)
+          != nil)
     }
   }
 
@@ -156,8 +157,8 @@ import Testing
       #expect(ending == .exited(0))
       let lines = output.split(separator: "\n").map(String.init)
       try #require(lines.count == 4)
-      let first = /^first +backing off +\S+ +[\d.]+ ms +0 +1000 +3 +3$/
-      let reason = /^first: backing off for another \d+ min( \d+ s)?: it reports too many requests;/
+      let first = /^first +pausing +\S+ +[\d.]+ ms +0 +1000 +3 +3$/
+      let reason = /^first: pausing for another \d+ min( \d+ s)?: too many requests;/
       #expect(lines[3].firstMatch(of: reason) != nil, "\(lines)")
       #expect(lines[3].contains(/requests; set requests_per_second; last failure \d s ago:/), "\(lines)")
       #expect(lines[1].firstMatch(of: first) != nil)

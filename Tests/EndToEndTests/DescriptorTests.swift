@@ -23,6 +23,34 @@ import Testing
     }
   }
 
+  @Test(.looksInside) func `standard descriptors that are closed at the start go to nothing else`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let sockets = try HeldSockets()
+      let process = try lab.start(
+        HeldSockets.launcher + [
+          "sh", "-c", "exec \"$0\" run --config \"$1\" <&- >&- 2>&-", Programs.daemon,
+          try lab.file(Settings(Settings.json(simulator.http)).text),
+        ], environment: HeldSockets.variables(sockets.descriptors, []), descriptors: sockets.descriptors)
+      #expect(try ask(sockets.address, "example.com").data == ["192.0.2.1"])
+      for descriptor in 0...2 {
+        let target = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process.pid)/fd/\(descriptor)")
+        #expect(target == "/dev/null")
+      }
+      process.signal(SIGTERM)
+      #expect(try process.waitForEnd() == .exited(0))
+    }
+  }
+
+  @Test func `a command whose output is closed fails`() throws {
+    try withLab { lab in
+      let file = try lab.file("")
+      let process = try lab.start(["sh", "-c", "exec \"$0\" check \"$1\" >&-", Programs.daemon, file])
+      #expect(try process.waitForEnd() == .exited(1))
+      #expect(process.text(.error).contains("cannot write to standard output"))
+    }
+  }
+
   @Test(.looksInside)
   func `a question that gets no socket fails at once, and may be asked again as soon as there is one`() throws {
     try withLab { lab in

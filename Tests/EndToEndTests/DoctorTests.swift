@@ -248,6 +248,30 @@ import Testing
     }
   }
 
+  @Test func `doctor without a name says in a sentence what the daemon thinks of each provider`() throws {
+    try withLab { lab in
+      let (failing, gone, refusing, spent) = (
+        try lab.simulator(), try lab.simulator(), try lab.simulator(), try lab.simulator()
+      )
+      var settings = Settings(
+        Settings.json(failing.http, "name = \"failing\""), Settings.json(gone.http, "name = \"gone\""),
+        AccountKind.named("emas, v1 over HTTP").provider(refusing, "name = \"refusing\""),
+        AccountKind.named("tencent, aes over HTTP").provider(spent, "name = \"spent\"\nunits_per_day = 1"))
+      settings.openControl(in: lab)
+      let file = try lab.file(settings.text)
+      let daemon = try lab.daemon(settings.text)
+      try failing.fault("kind=status&code=403")
+      gone.process.end()
+      try refusing.fault("kind=error&error=InvalidAccount")
+      for name in ["a", "b"] { try ask(daemon.address, "\(name).bench.example") }
+      let (_, output, _) = try lab.run("doctor", "--config", file)
+      for sentence in [
+        "provider failing: 2 questions without an answer: ", "provider gone: unreachable for ",
+        "provider refusing: pausing for another ", "provider spent: no units for another ",
+      ] { #expect(output.contains(sentence), "\(output)") }
+    }
+  }
+
   @Test func `doctor without a name notes a table that does not have the name`() throws {
     try withLab { lab in
       let table = "{\"enable\":1,\"domainlist\":[{\"domain\":\"a.example\",\"ips\":[\"192.0.2.1\"]}]}"

@@ -56,6 +56,37 @@ import Testing
     }
   }
 
+  @Test(arguments: [false, true])
+  func `the transfers that are counted are those that the service got, under each of its faults`(
+    isOverHTTP2: Bool
+  ) throws {
+    var faults = [
+      "delay&ms=20", "stall", "reset", "status&code=500", "status&code=403", "status&code=429", "status&code=302",
+      "html", "cut", "wrong-question", "garble", "bad-rdata", "bad-name", "loop", "chain", "bogus", "big", "error",
+    ]
+    // A proxy asks the service again after a reset.
+    if isOverHTTP2 { faults.removeAll { $0 == "reset" } }
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let proxy = isOverHTTP2 ? try HTTP2Proxy(in: lab, before: simulator.http) : nil
+      let limits = "timeout = \"300ms\"\nrequests_per_second = 0"
+      var settings = Settings(proxy?.provider(limits) ?? Settings.json(simulator.http, limits))
+      let socket = "\(lab.folder.path)/control"
+      settings.control = "socket = \"\(socket)\""
+      let daemon = try lab.daemon(settings.text)
+      for (number, fault) in faults.enumerated() {
+        try simulator.fault("kind=\(fault)&probability=0.4&below=\(number).bench.example")
+        let queries = (0..<20).map { TestQuery("n\($0).\(number).bench.example") }
+        _ = try askAll(daemon.address, queries)
+      }
+      let output = try lab.run("providers", "--json", "--socket", socket).output
+      let object = try JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: [[String: Any]]]
+      let counted = try #require(object?["providers"]?[0]["transfers"] as? Int)
+      #expect(counted == (try simulator.count.transfers), "\(output)")
+      #expect(counted > 200)
+    }
+  }
+
   @Test func `after return_to_first the first server is asked again`() throws {
     try withLab { lab in
       let servers = try (0..<2).map { _ in try lab.simulator() }

@@ -66,6 +66,57 @@ import Testing
     }
   }
 
+  @Test(arguments: [true, false])
+  func `the network answers for its router's page, and the provider if the network does not know it`(isOn: Bool) throws
+  {
+    try withLab { lab in
+      let zone = try lab.folder.write(
+        """
+        $ORIGIN .
+        $TTL 300
+        fritz.box. SOA ns.example. hostmaster.example. ( 1 3600 600 86400 60 )
+        fritz.box. A 192.0.2.80
+        tplogin.cn. SOA ns.example. hostmaster.example. ( 1 3600 600 86400 60 )
+        tplogin.cn. A 192.0.2.81
+        """, to: "zone")
+      let simulator = try lab.simulator("--zone", zone)
+      let network = try PlainServer(addresses: ["fritz.box.": "192.168.178.1", "nas.fritz.box.": "192.168.178.9"])
+      var settings = Settings(Settings.json(simulator.http))
+      settings.localServers = [network.address]
+      settings.local = "portal_names = \(isOn)"
+      let text = settings.text.replacing("[names]\n", with: "[names]\nrebind_protection = true\n")
+      let daemon = try lab.daemon(text)
+      #expect(try ask(daemon.address, "fritz.box").data == [isOn ? "192.168.178.1" : "192.0.2.80"])
+      #expect(try ask(daemon.address, "nas.fritz.box").data == (isOn ? ["192.168.178.9"] : []))
+      #expect(try ask(daemon.address, "tplogin.cn").data == ["192.0.2.81"])
+      #expect(try simulator.requests.contains { $0.name?.hasPrefix("fritz.box") == true } == !isOn)
+      #expect(network.queries.contains { "\($0.message.questions[0].question.name)" == "tplogin.cn." } == isOn)
+    }
+  }
+
+  @Test func `a name of the hosts file is never NXDOMAIN, before and after it is in the file`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let hosts = try lab.folder.write("", to: "hosts")
+      var settings = Settings(Settings.doh(simulator.http))
+      settings.openControl(in: lab)
+      let daemon = try lab.daemon(settings.text.replacing("hosts_file = \"\"", with: "hosts_file = \"\(hosts)\""))
+      #expect(try ask(daemon.address, "box.example.com", "MX").code == .nxDomain)
+      // What was cached as NXDOMAIN does not count from now on.
+      _ = try lab.folder.write("192.0.2.9 box.example.com example.com box.test\n", to: "hosts")
+      try daemon.reload(try String(contentsOfFile: daemon.configuration, encoding: .utf8))
+      for type in ["MX", "TXT", "SSHFP", "HTTPS"] {
+        for name in ["box.example.com", "box.test"] {
+          let reply = try ask(daemon.address, name, type)
+          #expect(reply.code == .noError && reply.message.answers.isEmpty && reply.soa.count == 1, "\(name) \(type)")
+        }
+      }
+      #expect(try ask(daemon.address, "box.example.com").data == ["192.0.2.9"])
+      #expect(try ask(daemon.address, "example.com", "MX").data.count == 2)
+      #expect(try ask(daemon.address, "other.example.com", "MX").code == .nxDomain)
+    }
+  }
+
   @Test func `rules decide before the cache and the provider`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()

@@ -41,6 +41,32 @@ struct NetworkTests {
     }
   }
 
+  @Test func `on a network with IPv6 alone its NAT64 reaches the provider, and names with IPv4 addresses`() throws {
+    try withLab { lab in
+      let machine = try NetworkNamespace(in: lab, isConnected: false)
+      // A prefix of this process's own, with 192.0.2.99 in it.
+      let prefix = "fd64:\(String(getpid() & 0xFFFF, radix: 16))::"
+      let router = try machine.routeIPv6(to: ["\(prefix)c000:263"])
+      let resolver = try PlainServer(
+        addresses: ["ipv4only.arpa.": "\(prefix)c000:aa"], at: Address(router, 53))
+      try machine.setResolvers([router])
+      let simulator = try lab.simulator([], at: "[\(prefix)c000:263]")
+      var settings = Settings(
+        Settings.provider("json", "url = \"http://192.0.2.99:\(simulator.http.port)/resolve\""))
+      settings.addresses = ["\(machine.host):0"]
+      settings.listen = "allow = [\"100.64.0.0/10\"]"
+      let daemon = try lab.daemon(
+        settings.text.replacing("[localdns]\nservers = []", with: "[localdns]\nservers = [\"system\"]"),
+        prefix: machine.prefix)
+      try daemon.waitForLog("IPv4 is reached by the prefix \(prefix)/96")
+      #expect(try ask(daemon.address, "v4only.example.com", "AAAA").data == ["\(prefix)c000:204"])
+      #expect(try ask(daemon.address, "example.com", "AAAA").data == ["2001:db8::1"])
+      #expect(try ask(daemon.address, "v4only.example.com").data == ["192.0.2.4"])
+      #expect(try simulator.count.transfers == 3)
+      #expect(resolver.queries.allSatisfy { "\($0.message.questions[0].question.name)" == "ipv4only.arpa." })
+    }
+  }
+
   @Test func `on another network hot names are fetched first, the others once when used`() throws {
     let refresh = """
       keep = ["n1.bench.example"]
@@ -166,6 +192,33 @@ struct NetworkTests {
         try ask(daemon.address, "web.corp.example.com").code == .nxDomain ? true : nil
       }
       withExtendedLifetime(server) {}
+    }
+  }
+
+  @Test func `connected clients are those of the networks that the machine is on now`() throws {
+    try withLab { lab in
+      let machine = try NetworkNamespace(in: lab)
+      let simulator = try lab.simulator([], at: machine.world)
+      var settings = Settings(Settings.json(simulator.http))
+      settings.addresses = ["\(machine.host):0"]
+      settings.listen = "allow = [\"connected\"]"
+      let daemon = try lab.daemon(settings.text, prefix: machine.prefix)
+      func code(from host: String, over transport: Transport = .udp) throws -> ResponseCode {
+        try ask(daemon.address, TestQuery("n1.bench.example"), over: transport, from: host).code
+      }
+      #expect(try code(from: machine.routers[0]) == .noError)
+      #expect(try code(from: machine.world) == .refused)
+      try machine.joinSecondNetwork()
+      try eventually("an answer for the new network") { try code(from: machine.world) == .noError ? true : nil }
+      #expect(try code(from: machine.world, over: .tcp) == .noError)
+      try machine.leaveSecondNetwork()
+      // The tables are rebuilt once in ten seconds at most.
+      try eventually("refusal of the old network", within: .seconds(20)) {
+        try code(from: machine.world) == .refused ? true : nil
+      }
+      #expect(try code(from: machine.world, over: .tcp) == .refused)
+      #expect(try code(from: machine.routers[0]) == .noError)
+      #expect(daemon.log.contains("INFO listen.allow: the connected networks have changed: +"))
     }
   }
 

@@ -233,7 +233,7 @@ import Testing
       #expect(daemon.log.contains("ERROR hosts file \(hosts): No such file or directory\n"))
       #expect(try ask(daemon.address, "host.example").data == ["192.0.2.9"])
       #expect(try ask(daemon.address, "pinned.example").code == .nxDomain)
-      try daemon.reload(text("/dev/zero"), expecting: "ERROR hosts file /dev/zero: too large\n")
+      try daemon.reload(text("/dev/zero"), expecting: "ERROR hosts file /dev/zero: larger than 16 MiB\n")
       #expect(try ask(daemon.address, "host.example").data == ["192.0.2.9"])
       _ = try lab.folder.write("192.0.2.10 host.example\n", to: "hosts")
       try daemon.reload(text(hosts))

@@ -17,12 +17,12 @@ import Testing
       let text = Settings(ScheduleTests.provider(boot.http)).text
       let environment = ["STATE_DIRECTORY": lab.folder.path]
       let daemon = try lab.daemon(text, environment: environment)
-      for index in 0..<5 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
-      #expect(try boot.requests.map(\.path) == ["/100000/ss"])
-      #expect(try boot.requests[0].parameters["region"] == "cn")
-      #expect(try service.requests.map(\.path) == Array(repeating: "/100000/sign_d", count: 5))
       let file = "\(lab.folder.path)/servers-emas"
       try eventually("the list on disk") { FileManager.default.fileExists(atPath: file) ? true : nil }
+      for index in 0..<5 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
+      #expect(try boot.requests.map(\.path) == ["/100000/ss"])
+      #expect(try boot.requests[0].parameters["region"] == "global")
+      #expect(try service.requests.map(\.path) == Array(repeating: "/100000/sign_d", count: 5))
       let mode = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int
       #expect(mode == 0o600)
       daemon.end()
@@ -38,6 +38,19 @@ import Testing
       let stranger = try lab.daemon(other, environment: environment)
       #expect(try ask(stranger.address, "n8.bench.example").code == .servFail)
       #expect(try service.count.transfers == 6)
+    }
+  }
+
+  @Test(arguments: ["kind=status&code=500", "kind=status&code=403", "kind=html", "kind=cut", "kind=reset"])
+  func `without a list the boot servers answer`(fault: String) throws {
+    try withLab { lab in
+      let boot = try lab.simulator()
+      try boot.fault("path=/100000/ss&\(fault)")
+      let daemon = try lab.daemon(
+        Settings(ScheduleTests.provider(boot.http)).text, environment: ["STATE_DIRECTORY": lab.folder.path])
+      try daemon.waitForLog("no list of the provider's servers")
+      for index in 0..<3 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
+      #expect(try boot.requests.map(\.path) == ["/100000/ss"] + Array(repeating: "/100000/sign_d", count: 3))
     }
   }
 
@@ -60,6 +73,9 @@ import Testing
         title: kind.title, kind: kind.kind, keys: kind.keys.replacing("schedule = false", with: ""), isSecure: true)
       let daemon = try lab.daemon(
         Settings(kind.provider(simulator)).text, environment: ["STATE_DIRECTORY": lab.folder.path])
+      try eventually("the list on disk") {
+        FileManager.default.fileExists(atPath: "\(lab.folder.path)/servers-emas") ? true : nil
+      }
       #expect(try ask(daemon.address, "example.com").data == ["192.0.2.1"])
       #expect(try simulator.requests.map(\.path) == ["/100000/ss", "/v2/d"])
       #expect(try simulator.requests.allSatisfy { $0.transport == "https" })
@@ -73,10 +89,10 @@ import Testing
       let daemon = try lab.daemon(
         Settings(ScheduleTests.provider(boot.http), Settings.json(next.http)).text,
         environment: ["STATE_DIRECTORY": lab.folder.path])
+      try daemon.waitForLog("the service is switched off")
       for index in 0..<3 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
       #expect(try boot.requests.map(\.path) == ["/100000/ss"])
       #expect(try next.count.transfers == 3)
-      try daemon.waitForLog("the service is switched off")
     }
   }
 

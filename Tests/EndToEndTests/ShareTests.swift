@@ -24,13 +24,13 @@ import Testing
   }
 
   @Test(arguments: ["127.0.0.1", "127.0.0.2"])
-  func `10,000 random names of one domain in 5 s cost 500 transfers at most, and others are answered`(
+  func `10,000 random names of one domain in 5 s cost 500 billed transfers at most, and others are answered`(
     others: String
   ) throws {
     try withLab { lab in
       let simulator = try lab.simulator()
       try simulator.setZone("*.flood.example. 60 A 192.0.2.1\n*.good.example. 60 A 192.0.2.2")
-      var settings = Settings(Settings.json(simulator.http))
+      var settings = Settings(AccountKind.named("tencent, aes over HTTP").provider(simulator))
       settings.shares = ""
       let daemon = try lab.daemon(settings.text)
       let time = try flood(daemon.address, 10_000, below: "flood.example", in: .seconds(5)) { tick in

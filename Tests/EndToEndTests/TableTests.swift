@@ -63,6 +63,7 @@ import Testing
       for (text, problem) in [
         (text, nil), ("{\"enable\": 1,\n}", "unreadable: invalid JSON at line 2, column 1"),
         (TableTests.table([:], isEnabled: false), "its table is switched off"),
+        (String(repeating: " ", count: 4 << 20) + text, "larger than 4 MiB"),
       ] {
         try TableTests.replace(file, by: text)
         let (ending, output, error) = try lab.run("check", configuration)

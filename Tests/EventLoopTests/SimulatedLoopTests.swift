@@ -112,7 +112,7 @@ private actor Journal {
 
 /// A sleep that ends early when its task is cancelled, as a transfer does.
 private final class CancellableSleep: @unchecked Sendable {
-  private var timer: LoopTimer?
+  private var timer: OwnedTimer?
   private var continuation: CheckedContinuation<Bool, Never>?
 
   /// Whether the time passed before the task was cancelled.

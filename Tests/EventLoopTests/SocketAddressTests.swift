@@ -6,16 +6,22 @@ import Glibc
 import Testing
 
 @Suite struct `A socket address` {
-  @Test(arguments: ["127.0.0.1:53", "0.0.0.0:0", "255.255.255.255:65535", "[::1]:53", "[2001:db8::a]:8053", "[::]:0"])
+  @Test(arguments: [
+    "127.0.0.1:53", "0.0.0.0:0", "255.255.255.255:65535", "[::1]:53", "[2001:db8::a]:8053", "[::]:0", "[fe80::1%lo]:53",
+  ])
   func `a socket address is parsed from its text`(text: String) throws {
     let address = try #require(SocketAddress(text: text))
     #expect(address.description == text)
-    #expect(SocketAddress(octets: address.octets, port: address.port) == address)
+    var other = SocketAddress(octets: address.octets, port: address.port)!
+    #expect((other == address) == (address.scope == 0))
+    other.scope = address.scope
+    #expect(other == address)
   }
 
   @Test(arguments: [
     "", ":", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:53 ", "1.2.3:53", "01.2.3.4:53",
-    "::1:53", "[::1]", "[::1]:x", "[127.0.0.1]:53", "[::1:53", "::1]:53", "localhost:53", "[fe80::1%lo]:53",
+    "::1:53", "[::1]", "[::1]:x", "[127.0.0.1]:53", "[::1:53", "::1]:53", "localhost:53",
+    "[fe80::1%no-such-interface]:53", "[fe80::1%]:53", "fe80::1%lo:53",
   ])
   func `a text that is not a socket address is refused`(text: String) {
     #expect(SocketAddress(text: text) == nil)
@@ -28,7 +34,10 @@ import Testing
   }
 
   @Test func `socket addresses differ by family, octets and port`() throws {
-    let texts = ["127.0.0.1:53", "127.0.0.1:54", "127.0.0.2:53", "[::1]:53", "[::ffff:127.0.0.1]:53"]
+    let texts =
+      ["127.0.0.1:53", "127.0.0.1:54", "127.0.0.2:53", "[::1]:53", "[::ffff:127.0.0.1]:53"] + [
+        "[fe80::1]:53", "[fe80::1%lo]:53",
+      ]
     let addresses = texts.compactMap { SocketAddress(text: $0) }
     #expect(Set(addresses).count == texts.count)
     #expect(addresses[0] == SocketAddress(octets: [127, 0, 0, 1], port: 53))

@@ -31,9 +31,9 @@ import Testing
   @Test func `a timer is due at its deadline and not a nanosecond before`() {
     let timer = loop.schedule(at: at(1)) {}
     loop.timers.fire(now: BootInstant(nanoseconds: 999_999_999))
-    #expect(timer.isPending)
+    #expect(timer.isSet)
     loop.timers.fire(now: at(1))
-    #expect(!timer.isPending)
+    #expect(!timer.isSet)
   }
 
   @Test func `a cancelled timer leaves the heap at once and releases its action`() {
@@ -66,9 +66,9 @@ import Testing
 
   @Test func `an action may cancel its own timer, one that is due as well, and one that is not`() {
     var fired: [String] = []
-    var own: LoopTimer?
-    var due: LoopTimer?
-    var later: LoopTimer?
+    var own: OwnedTimer?
+    var due: OwnedTimer?
+    var later: OwnedTimer?
     own = loop.schedule(at: at(1)) {
       fired.append("own")
       own?.cancel()
@@ -80,7 +80,7 @@ import Testing
     later = loop.schedule(at: at(9)) { fired.append("later") }
     loop.timers.fire(now: at(1))
     #expect(fired == ["own", "last"])
-    #expect(due?.isPending == false)
+    #expect(due?.isSet == false)
     loop.timers.fire(now: at(9))
     #expect(fired == ["own", "last"])
     #expect(loop.timers.count == 0)
@@ -111,6 +111,71 @@ import Testing
     #expect(fired == ["first", "second", "new"])
   }
 
+  @Test func `a timer that is set again takes back what was set before`() {
+    var fired: [String] = []
+    let timer = OwnedTimer()
+    timer.set(at: at(1), on: loop) { fired.append("first") }
+    timer.set(at: at(3), on: loop) { fired.append("second") }
+    #expect(loop.timers.count == 1 && timer.deadline == at(3))
+    loop.timers.fire(now: at(2))
+    #expect(fired == [])
+    loop.timers.fire(now: at(3))
+    #expect(fired == ["second"] && timer.deadline == nil)
+  }
+
+  @Test func `a timer that is set again while it is due does not fire in this turn`() {
+    var fired: [String] = []
+    let timer = OwnedTimer()
+    loop.schedule(at: at(1)) { timer.set(at: at(1), on: loop) { fired.append("again") } }
+    timer.set(at: at(1), on: loop) { fired.append("due") }
+    loop.timers.fire(now: at(1))
+    #expect(fired == [])
+    loop.timers.fire(now: at(1))
+    #expect(fired == ["again"])
+  }
+
+  @Test func `a timer ends with its owner, also in the turn in which both are due`() {
+    final class Owner {
+      let timer = OwnedTimer()
+      var fired = 0
+    }
+    for dies in [false, true] {
+      var owner: Owner? = Owner()
+      weak let witness = owner
+      loop.schedule(at: at(1)) { if dies { owner = nil } }
+      owner?.timer.set(at: at(1), on: loop, for: owner!) { $0.fired += 1 }
+      #expect(loop.timers.count == 2)
+      loop.timers.fire(now: at(1))
+      #expect(owner?.fired == (dies ? nil : 1) && (witness == nil) == dies)
+      #expect(loop.timers.count == 0)
+    }
+  }
+
+  @Test func `a group has any number of timers, keeps none that has fired, and ends them all`() {
+    var fired = 0
+    var group: TimerGroup? = TimerGroup()
+    for number in 0..<10_000 {
+      group?.add(at: at(Int64(number)), on: loop) { fired += 1 }
+      loop.timers.fire(now: at(Int64(number) - 3))
+      #expect(loop.timers.count <= 4)
+    }
+    #expect(fired == 9_997)
+    group = nil
+    #expect(loop.timers.count == 0)
+  }
+
+  @Test func `what is deferred runs in the next turn, once, also if nobody keeps anything`() {
+    var fired: [Int] = []
+    loop.inNextTurn {
+      fired.append(1)
+      loop.inNextTurn { fired.append(2) }
+    }
+    loop.timers.fire(now: loop.now)
+    #expect(fired == [1])
+    loop.timers.fire(now: loop.now)
+    #expect(fired == [1, 2] && loop.timers.count == 0)
+  }
+
   @Test func `100,000 random insertions, cancellations and firings agree with a sorted array`() {
     var random = SeededGenerator(seed: testSeed)
     var model = SortedTimers()
@@ -119,12 +184,17 @@ import Testing
     for number in 0..<100_000 {
       switch Int.random(in: 0..<10, using: &random) {
       case 0..<5:
+        // A new one, or one that is set again.
+        let again = Int.random(in: 0..<5, using: &random) == 0
+        let index = again ? model.waiting.indices.randomElement(using: &random) : nil
+        let timer = index.map { model.waiting.remove(at: $0).timer } ?? OwnedTimer()
         let deadline = BootInstant(nanoseconds: clock + Int64.random(in: -3...40, using: &random))
-        let timer = loop.schedule(at: deadline) { fired.append(number) }
-        model.insert(number, timer)
+        timer.set(at: deadline, on: loop) { fired.append(number) }
+        model.insert(number, timer, deadline)
       case 5..<9:
         guard let index = model.waiting.indices.randomElement(using: &random) else { continue }
-        model.waiting[index].timer.cancel()
+        // Released, or cancelled first.
+        if Bool.random(using: &random) { model.waiting[index].timer.cancel() }
         model.waiting.remove(at: index)
       default:
         clock += Int64.random(in: 0...12, using: &random)
@@ -135,7 +205,7 @@ import Testing
         }
         fired.removeAll()
       }
-      guard loop.timers.count == model.waiting.count, loop.timers.earliest == model.waiting.first?.timer.deadline else {
+      guard loop.timers.count == model.waiting.count, loop.timers.earliest == model.waiting.first?.deadline else {
         Issue.record("heap and array differ in step \(number)")
         return
       }
@@ -146,18 +216,18 @@ import Testing
 
 /// The model: timers in the order in which they are to fire.
 private struct SortedTimers {
-  var waiting: [(number: Int, timer: LoopTimer)] = []
+  var waiting: [(number: Int, timer: OwnedTimer, deadline: BootInstant)] = []
   private(set) var mostWaiting = 0
 
   /// After all timers with the same deadline, because numbers only grow.
-  mutating func insert(_ number: Int, _ timer: LoopTimer) {
-    let index = waiting.firstIndex { $0.timer.deadline > timer.deadline } ?? waiting.count
-    waiting.insert((number, timer), at: index)
+  mutating func insert(_ number: Int, _ timer: OwnedTimer, _ deadline: BootInstant) {
+    let index = waiting.firstIndex { $0.deadline > deadline } ?? waiting.count
+    waiting.insert((number, timer, deadline), at: index)
     mostWaiting = max(mostWaiting, waiting.count)
   }
 
   mutating func takeDue(_ now: BootInstant) -> [Int] {
-    let count = waiting.firstIndex { $0.timer.deadline > now } ?? waiting.count
+    let count = waiting.firstIndex { $0.deadline > now } ?? waiting.count
     defer { waiting.removeFirst(count) }
     return waiting[..<count].map(\.number)
   }

@@ -92,6 +92,17 @@ private let second: Int64 = 1_000_000_000
     #expect((90...95).contains(later))
   }
 
+  @Test func `where nobody bills, ten times as many questions pass, and the buckets are others`() {
+    var limits = MissLimits(perClient: 0, perDomain: 50)
+    let domain = DomainKey(value: 9)
+    func pass(_ isBilled: Bool) -> Int {
+      (0..<5000).count { _ in limits.take(one, domain, isBilled: isBilled, now: 0) == nil }
+    }
+    // Four seconds' worth, a tenth of it the client's part of the reserve.
+    #expect(pass(false) == 1800)
+    #expect(pass(true) == 180)
+  }
+
   @Test func `the smallest rates have no reserve`() {
     for rate in 1...4 {
       var limits = MissLimits(perClient: 0, perDomain: rate)

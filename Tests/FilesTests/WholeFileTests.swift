@@ -14,11 +14,11 @@ import Testing
     let path = folder.write(octets, to: "file")
     #expect(try WholeFile.read(path, limit: count) == octets)
     guard count > 0 else { return }
-    #expect(throws: FileFault.tooLarge) { try WholeFile.read(path, limit: count - 1) }
+    #expect(throws: FileFault.tooLarge(limit: count - 1)) { try WholeFile.read(path, limit: count - 1) }
   }
 
   @Test func `an endless file, a folder and a missing file are refused`() {
-    #expect(throws: FileFault.tooLarge) { try WholeFile.read("/dev/zero", limit: 1 << 20) }
+    #expect(throws: FileFault.tooLarge(limit: 1 << 20)) { try WholeFile.read("/dev/zero", limit: 1 << 20) }
     #expect(throws: FileFault.unreadable(EISDIR)) { try WholeFile.read(folder.path, limit: 1) }
     #expect(throws: FileFault.unreadable(ENOENT)) { try WholeFile.read(folder.path(of: "none"), limit: 1) }
     #expect(throws: FileFault.unreadable(ENOTDIR)) { try WholeFile.read("/dev/null/none", limit: 1) }
@@ -26,7 +26,9 @@ import Testing
 
   @Test func `every fault of a file has a message`() {
     #expect(FileFault.unreadable(ENOENT).description == "No such file or directory")
-    #expect(FileFault.tooLarge.description == "too large")
+    #expect(FileFault.tooLarge(limit: 16 << 20).description == "larger than 16 MiB")
+    #expect(FileFault.tooLarge(limit: 65_536).description == "larger than 64 KiB")
+    #expect(FileFault.tooLarge(limit: 1000).description == "larger than 1000 octets")
   }
 
   @Test func `reading a FIFO without a writer does not block`() throws {

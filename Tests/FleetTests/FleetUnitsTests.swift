@@ -1,5 +1,6 @@
 // FleetUnitsTests.swift -- units of a fleet: added once, again after a loss, and never less than this daemon's own.
 
+import Files
 import TestSupport
 import Testing
 
@@ -84,10 +85,10 @@ import Testing
     units.saw(total: total, day: 1)
     units.note(own: 5, day: 1)
     let increment = try next(&units)
-    #expect((5...FleetUnits.mostUnits + 5).contains(units.spent))
+    #expect((5...NumberRange.units.upperBound + 5).contains(units.spent))
     units.counted(increment, total: total)
     units.note(own: 9, day: 1)
-    #expect((9...FleetUnits.mostUnits + 9).contains(units.spent))
+    #expect((9...NumberRange.units.upperBound + 9).contains(units.spent))
   }
 
   @Test func `what was counted before a restart is not added again`() throws {

@@ -110,6 +110,29 @@ private let sealed = FleetKeys(namespace: "httpdnsd", site: "", secret: secret)
     }
   }
 
+  /// SvcParams out of order: port before alpn.
+  private static let unordered: [UInt8] = [0, 1, 0, 0, 3, 0, 2, 0x20, 0xFB, 0, 1, 0, 3, 2, 0x68, 0x32]
+
+  @Test(arguments: [(RecordType.txt, [UInt8]()), (.https, unordered)])
+  func `comes back as it was, with RDATA that breaks a rule of its type`(type: RecordType, rdata: [UInt8]) throws {
+    let asked = question { $0.type = type }
+    var message = value().message
+    message.questions = [Message.Entry(Question(name: name, type: type))]
+    message.answers = [ResourceRecord(owner: name, type: type, ttl: 60, rdata: rdata)]
+    let value = value { $0.message = message }
+    for keys in [plain, sealed] {
+      #expect(try read(value.octets(for: keys.answer(asked), keys), keys, asked) == value)
+    }
+  }
+
+  @Test func `is refused with a record that cannot be read`() throws {
+    var octets = try #require(written(value(), plain))
+    // The last record is an A record: its length becomes 3.
+    octets.removeLast()
+    octets[octets.count - 4] = 3
+    #expect(throws: FleetRejection.message) { try read(octets, plain) }
+  }
+
   @Test func `is the wire message in the clear without a secret, and nothing readable with one`() throws {
     let label = Array("example".utf8)
     let (open, closed) = (try #require(written(value(), plain)), try #require(written(value(), sealed)))

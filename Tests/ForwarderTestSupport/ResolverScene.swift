@@ -42,7 +42,7 @@ struct ClientTransaction {
 
 /// Clients, the hot path, the resolver, and what it asks.
 ///
-/// Route 0 is the standard one, 1 is for names of the network, 2 for portals, 4 for names below search domains; `rules` may lead to further ones.
+/// Route 0 is the standard one, 1 is for names of the network, 2 for portals, 4 for names below search domains, 5 for routers; `rules` may lead to further ones.
 final class ResolverScene: @unchecked Sendable {
   let loop: SimulatedLoop
   let cache: MessageCache
@@ -82,14 +82,16 @@ final class ResolverScene: @unchecked Sendable {
     search.search = .afterNXDOMAIN
     search.belongsToNetwork = true
     search.isConfined = true
-    return [standard, network, portal, loopProbe, search]
+    var router = search
+    router.search = .first
+    return [standard, network, portal, loopProbe, search, router]
   }
 
   /// Answers the probes of ranking, which is off until a test says otherwise.
   let prober: ScriptedProber
 
   init(
-    on loop: SimulatedLoop, _ upstreams: [any Upstream], local: ScriptedLocalDNS? = nil, rules: [RouteRule] = [],
+    on loop: SimulatedLoop, _ upstreams: [any Upstream], local: (any LocalUpstream)? = nil, rules: [RouteRule] = [],
     searchDomains: [String] = [], slots: Int = 4096, cacheOctets: Int = 8 << 20, cacheSeed: UInt64? = nil,
     _ configure: (inout ResolverSettings) -> Void = { _ in }
   ) {
@@ -109,7 +111,7 @@ final class ResolverScene: @unchecked Sendable {
     path = QueryPath(tables)
     output = .allocate(capacity: 1232 + ResponseWriter.overhead)
     let log = mailbox
-    nonisolated(unsafe) let parts = (upstreams, local as (any LocalUpstream)?, replies)
+    nonisolated(unsafe) let parts = (upstreams, local, replies)
     resolver = Resolver(
       on: loop, settings: settings, cache: cache, network: network, upstreams: parts.0, local: parts.1,
       replies: parts.2, table: tables.routes,
@@ -132,7 +134,7 @@ final class ResolverScene: @unchecked Sendable {
       rules: rules, hosts: HostsFile(),
       settings: SpecialNamesSettings(
         searchDomains: searchDomains.map { DomainName(text: $0)! }, searchRoute: Route.Number.search,
-        networkRoute: Route.Number.network, portalRoute: Route.Number.portal))
+        networkRoute: Route.Number.network, portalRoute: Route.Number.portal, routerRoute: Route.Number.router))
     return QueryTables(
       access: AccessPolicy([IPPrefix(text: "0.0.0.0/0")!]), table: table, routes: settings.routes, cache: cache,
       network: network, cacheEnabled: settings.cacheEnabled, maxUDPPayload: 1232, keepalive: 150,

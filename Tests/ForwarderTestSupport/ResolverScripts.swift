@@ -3,7 +3,10 @@
 import Configuration
 import DNSWire
 import EventLoop
+import Glibc
 import HTTPDNS
+import LocalDNS
+import LocalDNSTestSupport
 
 @testable import Forwarder
 @testable import Frontend
@@ -23,9 +26,10 @@ struct ScriptedStep {
 
   /// A failure after that time.
   static func failure(
-    _ error: ExtendedError = .networkError, _ blame: Blame = .server, after latency: Duration = .milliseconds(20)
+    _ error: ExtendedError = .networkError, _ consequence: Consequence = .nextServer,
+    after latency: Duration = .milliseconds(20)
   ) -> ScriptedStep {
-    ScriptedStep(latency: latency, result: .failure(UpstreamFailure(error, "scripted", blame)))
+    ScriptedStep(latency: latency, result: .failure(UpstreamFailure(error, "scripted", consequence)))
   }
 
   /// Nothing until the deadline.
@@ -37,6 +41,11 @@ struct ScriptedQuestion {
   var question: HTTPDNSQuestion
   var at: BootInstant
   var deadline: BootInstant
+}
+
+extension RefreshPrice {
+  /// A transfer that is billed.
+  static let oneUnit = RefreshPrice(isBilled: true, perTransfer: 1, perAnswer: 0)
 }
 
 /// A provider. Its answers come from `script`, which gets the question and how many were asked before.
@@ -73,6 +82,11 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
   /// The questions of each background transfer.
   private(set) var refreshes: [(questions: [HTTPDNSQuestion], at: BootInstant)] = []
   private(set) var networkChanges = 0
+  /// What is known of its verdicts.
+  var patience = Patience()
+  var verdicts: VerdictTimes { patience.verdicts }
+  var isSilent: Bool { patience.isSilent(now: loop.now) }
+  var shortPatience: Duration { patience.short() }
   private let loop: any Loop
 
   init(_ name: String = "first", on loop: any Loop, _ script: @escaping Script) {
@@ -104,7 +118,7 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
       answers[question] = step.result?.map { UpstreamAnswer($0, server: "192.0.2.1") }
     }
     return answers.isEmpty
-      ? .failure(UpstreamFailure(.noReachableAuthority, "silent", .server)) : .success(answers)
+      ? .failure(UpstreamFailure(.noReachableAuthority, "silent", .nextServer)) : .success(answers)
   }
 
   func serves(_ question: HTTPDNSQuestion) -> Bool {
@@ -112,7 +126,7 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
   }
 
   func ask(
-    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool, isWanted: @escaping @Sendable () -> Bool
+    _ question: HTTPDNSQuestion, for asking: any QuestionInFlight, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     let step = script(question, count)
     count += 1
@@ -120,12 +134,14 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
     let longest = ignoresDeadline ? step.latency : min(timeout * servers, max(.zero, deadline - loop.now))
     await loop.sleep(for: min(step.latency, longest))
     guard step.latency <= longest, let result = step.result else {
-      return .failure(UpstreamFailure(.noReachableAuthority, "silent", .server))
+      return .failure(UpstreamFailure(.noReachableAuthority, "silent", .nextServer))
     }
     return result.map { UpstreamAnswer($0, server: "192.0.2.1", others: along(question)) }
   }
 }
 
+/// LocalDNS. Its answers come straight from `script`, or through plain resolvers of the kind that
+/// `HTTPDNSD_TEST_RESOLVERS` names.
 final class ScriptedLocalDNS: LocalUpstream, @unchecked Sendable {
   /// Whether there is a server.
   var isThere = true
@@ -138,7 +154,7 @@ final class ScriptedLocalDNS: LocalUpstream, @unchecked Sendable {
     self.script = script
   }
 
-  var addresses: [SocketAddress] { isThere ? [SocketAddress(text: "192.0.2.53:53")!] : [] }
+  var addresses: [PlainResolver] { isThere ? [PlainResolver(SocketAddress(text: "192.0.2.53:53")!)] : [] }
 
   func hasServers(_ servers: LocalServers) -> Bool { isThere && !servers.entries.isEmpty }
 
@@ -149,9 +165,35 @@ final class ScriptedLocalDNS: LocalUpstream, @unchecked Sendable {
     asked.append(ScriptedQuestion(question: question, at: loop.now, deadline: loop.now + timeout))
     await loop.sleep(for: min(step.latency, timeout))
     guard step.latency <= timeout, let result = step.result else {
-      return .failure(UpstreamFailure(.noReachableAuthority, "no answer in time", .network))
+      return .failure(UpstreamFailure(.noReachableAuthority, "no answer in time", .nextUpstream))
     }
-    return result.map { UpstreamAnswer($0, server: "localdns") }
+    guard let kind = ScriptedLocalDNS.kind, case .success(let answer) = result else {
+      return result.map { UpstreamAnswer($0, server: "localdns") }
+    }
+    return await through(kind, question, answer)
+  }
+
+  private static let kind = getenv("HTTPDNSD_TEST_RESOLVERS").map { text in
+    guard let kind = LabKind(String(cString: text)) else {
+      preconditionFailure("HTTPDNSD_TEST_RESOLVERS is none of: \(LabKind.all.filter(\.isPrompt).map(\.description))")
+    }
+    return kind
+  }
+
+  private func through(
+    _ kind: LabKind, _ question: HTTPDNSQuestion, _ answer: HTTPDNSAnswer
+  ) async -> Result<UpstreamAnswer, UpstreamFailure> {
+    let laboratory = Laboratory(on: loop)
+    let resolvers = kind.setUp(in: laboratory, latency: .zero) { query in
+      var response = query.response(answer.responseCode)
+      (response.answers, response.authorities) = (answer.answers, answer.authorities)
+      response.header.ad = answer.isAuthenticated
+      return response
+    }
+    let list = LocalServers([LocalServers.Entry.system])
+    return await LocalDNSUpstream(
+      LocalDNSClient(over: laboratory), on: loop, systemServers: resolvers, configured: list
+    ).ask(question, list, timeout: .seconds(1))
   }
 }
 

@@ -27,7 +27,7 @@ final class ScriptedProber: AddressProber {
   /// The kinds of the last call of `prepare`.
   private(set) var prepared: Set<ProbeKind> = []
   private let loop: SimulatedLoop
-  private var timers: [LoopTimer] = []
+  private var timers: [OwnedTimer] = []
 
   init(on loop: SimulatedLoop) { self.loop = loop }
 

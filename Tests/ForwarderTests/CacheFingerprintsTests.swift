@@ -45,7 +45,7 @@ import Testing
       ("kind = \"tencent\"\ncipher = \"des\"\nid = \"7\"\nkey = \"canarycanary\"", "tencent des id=7"),
       (
         "kind = \"emas\"\naccount_id = \"139450\"",
-        "emas v1 account=139450 signed=false cipher=none region=cn schedule=true"
+        "emas v1 account=139450 signed=false cipher=none region=global schedule=true"
       ),
       (
         "kind = \"emas\"\naccount_id = \"139450\"\napi = \"v2\"\nsecret_key = \"ca0a\"\nregion = \"sg\"\nschedule = false\n"
@@ -103,13 +103,15 @@ import Testing
         "providers= localdns=() fallback=false network=false ttl=0-3600 negative=30 localdns=60",
         "providers=(p doh post) (q json) \(local) fallback=true network=false search=after-denial"
           + " ttl=0-3600 negative=30 localdns=60",
+        "providers=(p doh post) (q json) \(local) fallback=true network=false search=first"
+          + " ttl=0-3600 negative=30 localdns=60",
         "providers= localdns=([2001:db8::53]:54) fallback=true network=false ttl=0-3600 negative=30 localdns=60",
         "providers=(q json) \(local) fallback=false network=false ttl=0-60 negative=30 localdns=60",
       ])
     // Whether private addresses are refused counts where they are.
     let filtered = try meanings(rules, names: "rebind_protection = true\nrebind_allow = [\"*.c.example\"]").routes
-    for number in [0, 4, 6] { #expect(filtered[number] == "\(routes[number]) private=(*.c.example.)") }
-    for number in [1, 5] { #expect(filtered[number] == routes[number]) }
+    for number in [0, 4, 5, 7] { #expect(filtered[number] == "\(routes[number]) private=(*.c.example.)") }
+    for number in [1, 6] { #expect(filtered[number] == routes[number]) }
   }
 
   @Test func `the cache file uses the fingerprints of the running daemon`() throws {

@@ -28,7 +28,7 @@ import Testing
   @Test func `1,500 failures with ever other codes are two lines a minute`() {
     for number in 0..<750 {
       note(.refused(ResponseCode(rawValue: UInt16(number)), by: "192.0.2.1"), at: number / 25)
-      note(UpstreamFailure(HTTPDNSFailure.server(status: 100 + number)), at: number / 25)
+      note(UpstreamFailure(HTTPDNSFailure.status(100 + number)), at: number / 25)
     }
     #expect(lines.all.count == 2)
     // The text says which one came first.

@@ -45,28 +45,28 @@ import Testing
   @Test func `a reload keeps the number of a rule that moves, and gives a new rule another`() throws {
     let server = "servers = [\"192.0.2.53\"]"
     let first = try preparation(rule("a.example", "localdns", server) + rule("b.example", "alidns"))
-    #expect((number("a.example", first), number("b.example", first)) == (5, 6))
+    #expect((number("a.example", first), number("b.example", first)) == (6, 7))
     let second = try preparation(rule("c.example") + rule("b.example", "alidns"), after: first)
-    #expect((number("c.example", second), number("b.example", second)) == (7, 6))
+    #expect((number("c.example", second), number("b.example", second)) == (8, 7))
     #expect(number("a.example", second) == Route.Number.standard)
-    #expect(second.plan.routes[5].isUnused)
-    #expect(second.numbers.routes.retired == [5])
-    #expect(CacheMeanings(first).routes[6] == CacheMeanings(second).routes[6])
-    #expect(CacheMeanings(first).routes[5] != CacheMeanings(second).routes[5])
+    #expect(second.plan.routes[6].isUnused)
+    #expect(second.numbers.routes.retired == [6])
+    #expect(CacheMeanings(first).routes[7] == CacheMeanings(second).routes[7])
+    #expect(CacheMeanings(first).routes[6] != CacheMeanings(second).routes[6])
   }
 
   @Test func `rules with the same route share a number, which a rule with changed bounds retains`()
     throws
   {
     let first = try preparation(rule("a.example", "alidns") + rule("b.example", "alidns", "stale = \"off\""))
-    #expect((number("a.example", first), number("b.example", first)) == (5, 6))
+    #expect((number("a.example", first), number("b.example", first)) == (6, 7))
     let second = try preparation(
       rule("b.example", "alidns", "max_ttl = \"60s\"") + rule("a.example", "alidns") + rule("c.example", "alidns"),
       after: first)
-    #expect(["a.example", "b.example", "c.example"].map { number($0, second) } == [5, 6, 5])
+    #expect(["a.example", "b.example", "c.example"].map { number($0, second) } == [6, 7, 6])
     let terms = try #require(RevisedTerms(from: first, to: second))
-    #expect(terms.routes[6]?.longest == 60)
-    #expect(terms.routes[5] == RevisedTerms(from: second, to: first)?.routes[5])
+    #expect(terms.routes[7]?.longest == 60)
+    #expect(terms.routes[6] == RevisedTerms(from: second, to: first)?.routes[6])
   }
 
   @Test func `a reload without stricter terms does not touch the cache`() throws {
@@ -77,8 +77,8 @@ import Testing
         == nil)
     let gone = try preparation("", after: first)
     let terms = try #require(RevisedTerms(from: first, to: gone))
-    #expect(terms.routes.count == 5 || terms.routes[5] == nil)
-    #expect(terms.routes[..<4].allSatisfy { $0 != nil })
+    #expect(terms.routes.count == 6 || terms.routes[6] == nil)
+    #expect(terms.routes[..<5].allSatisfy { $0 != nil })
   }
 
   @Test func `switching rebind protection on removes private addresses and refetches the network's answers`() throws {
@@ -91,7 +91,7 @@ import Testing
     let terms = try #require(RevisedTerms(from: first, to: second))
     #expect(terms.routes[0] == nil)
     // Names of the network, and those that a rule sends to its resolvers, may have private addresses.
-    #expect(terms.routes[1] != nil && terms.routes[5] != nil)
+    #expect(terms.routes[1] != nil && terms.routes[6] != nil)
   }
 
   @Test func `a reload recognises a provider by name and kind, and forgets a removed one`() throws {

@@ -45,6 +45,36 @@ import Testing
     #expect(routes[second].fallsBack)
   }
 
+  @Test func `types that the hosts file does not answer have routes of their own, which keep their numbers`() throws {
+    let text = "[[rule]]\nnames = [\"corp.example\"]\nuse = \"localdns\""
+    let configuration = try Configuration.parse(text: text, fileName: "", environment: { _ in nil }).configuration
+    let hosts = try HostsFile(octets: Array("192.0.2.1 box.example box.corp.example\n".utf8))
+    var numbers = ServiceNumbers().routes
+    func plan(_ hosts: HostsFile) throws -> RoutingPlan {
+      try #require(RoutingPlan(configuration, hosts: hosts, searchDomains: [], loopZone: nil, numbers: &numbers))
+    }
+    func number(_ text: String, _ type: RecordType, _ plan: RoutingPlan) throws -> UInt16? {
+      let octets = try #require(DomainName(text: text)).octets
+      let decision = octets.withUnsafeBufferPointer {
+        plan.table.find($0.baseAddress!, length: $0.count, type: type.rawValue)
+      }
+      return if case .route(let number) = decision { number } else { nil }
+    }
+    let empty = try plan(HostsFile())
+    #expect(empty.routes.allSatisfy { $0.hostsNamesOf == nil })
+    let full = try plan(hosts)
+    let first = Route.Number.firstRule
+    for (name, usual) in [("box.example", Route.Number.standard), ("box.corp.example", first)] {
+      #expect(try number(name, .mx, empty) == usual)
+      #expect(try number(name, .a, full) == nil)
+      let own = try #require(try number(name, .mx, full))
+      #expect(own > first && full.routes[Int(own)].hostsNamesOf == usual)
+      #expect(full.routes[Int(own)].providers == full.routes[Int(usual)].providers)
+      #expect(try number(name, .mx, plan(hosts)) == own)
+    }
+    #expect(try number("www.corp.example", .mx, full) == first)
+  }
+
   @Test func `routes to configured resolvers are the same on every network`() throws {
     let rule = "[[rule]]\nnames = [\"corp.example\"]\nuse = \"localdns\"\nservers = [\"10.0.0.1\"]"
     let route = try routes(rule)[Int(Route.Number.firstRule)]

@@ -18,6 +18,15 @@ import Testing
     return policy.allows(try #require(IPAddress(text: address)))
   }
 
+  @Test func `a network's mask opens the daemon to a network, and not to everybody`() {
+    #expect(AccessPolicy.prefixLength(ofMask: [255, 255, 255, 0]) == 24)
+    #expect(AccessPolicy.prefixLength(ofMask: [255, 0, 0, 0]) == 8)
+    for mask: [UInt8] in [[0, 0, 0, 0], [128, 0, 0, 0]] { #expect(AccessPolicy.prefixLength(ofMask: mask) == 8) }
+    #expect(
+      AccessPolicy.prefixLength(ofMask: [UInt8](repeating: 255, count: 8) + [UInt8](repeating: 0, count: 8)) == 64)
+    #expect(AccessPolicy.prefixLength(ofMask: [UInt8](repeating: 0, count: 16)) == 32)
+  }
+
   @Test func `an empty access list allows no client`() throws {
     for address in ["127.0.0.1", "0.0.0.0", "::1", "::", "::ffff:0.0.0.0"] { #expect(try !allows([], address)) }
   }

@@ -187,6 +187,17 @@ import Testing
     }
   }
 
+  @Test func `reasons of any number take one line of limited length`() {
+    withWatch { watch, told in
+      watch.answered(at: loop.now, took: .zero, failure: "first")
+      _ = told()
+      for number in 0..<10_000 { watch.answered(at: loop.now, took: .zero, failure: "code \(number)") }
+      loop.advance(by: .seconds(1))
+      let line = told()
+      #expect(line.count == 1 && line[0].utf8.count < 500 && line[0].contains("9984 failed: other reasons"))
+    }
+  }
+
   @Test func `the first failed answer is logged at once, the others after a second`() {
     withWatch { watch, told in
       watch.answered(at: loop.now, took: .milliseconds(900), failure: nil)

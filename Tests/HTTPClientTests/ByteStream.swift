@@ -109,7 +109,23 @@ final class ByteStream {
     return poll(&entry, 1, milliseconds) == 0
   }
 
+  private var kept: [UInt8]?
+
+  /// Keeps what is written until `uncork`.
+  func cork() { kept = [] }
+
+  /// Writes what was kept, at once.
+  func uncork() {
+    let octets = kept ?? []
+    kept = nil
+    write(octets)
+  }
+
   func write(_ octets: [UInt8]) {
+    guard kept == nil else {
+      kept! += octets
+      return
+    }
     var rest = octets[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { raw in
@@ -119,6 +135,25 @@ final class ByteStream {
       }
       guard count > 0 else { return }
       rest = rest.dropFirst(count)
+    }
+  }
+
+  /// Sends so many updates of keys at once, prepared before.
+  func updateKeys(_ count: Int) {
+    let prepared = BIO_new(BIO_s_mem())
+    SSL_set0_wbio(tls, prepared)
+    for _ in 0..<count {
+      SSL_key_update(tls, SSL_KEY_UPDATE_NOT_REQUESTED)
+      SSL_do_handshake(tls)
+    }
+    var octets = [UInt8](repeating: 0, count: BIO_ctrl_pending(prepared))
+    let length = BIO_read(prepared, &octets, Int32(octets.count))
+    SSL_set0_wbio(tls, BIO_new_socket(descriptor, 0))
+    var rest = octets[..<Int(length)]
+    while !rest.isEmpty {
+      let sent = rest.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+      guard sent > 0 else { return }
+      rest = rest.dropFirst(sent)
     }
   }
 

@@ -26,6 +26,16 @@ import Testing
     #expect(clock.checkTime(now: start + .seconds(61)) == 6001)
   }
 
+  @Test func `no time is learned from which on no certificate would be valid`() {
+    let clock = CertificateClock(buildTime: 1000) { 10 }
+    for date: Int64 in [1000 + 21 * 366 * 86_400, 253_402_300_799, .max] {
+      clock.learn(date, now: start)
+      #expect(clock.checkTime(now: start) == 1000)
+    }
+    clock.learn(1000 + 19 * 365 * 86_400, now: start)
+    #expect(clock.isTimeKnown)
+  }
+
   @Test func `the time is known from the machine's clock or from a response`() {
     #expect(CertificateClock(buildTime: 1000) { 1000 }.isTimeKnown)
     let clock = CertificateClock(buildTime: 1000) { 10 }

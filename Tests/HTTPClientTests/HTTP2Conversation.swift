@@ -17,6 +17,8 @@ final class HTTP2Conversation {
   /// Limits of streams that were sent and not acknowledged yet.
   private var sentLimits: [UInt32?] = []
   private var limit: UInt32?
+  private var hasBegun = false
+  private var owesAcknowledgement = false
 
   // Frame types and flags, RFC 9113 section 6.
   private static let data: UInt8 = 0
@@ -54,14 +56,18 @@ final class HTTP2Conversation {
       return
     }
     guard stream.read(exactly: 24) != nil else { return }
-    sendLimit(connection == 0 ? peer.maxStreams : peer.laterStreams)
+    if !peer.lateConnections.contains(connection) { sendLimit(connection == 0 ? peer.maxStreams : peer.laterStreams) }
     while let header = nextHeader() {
       let length = Int(header[0]) << 16 | Int(header[1]) << 8 | Int(header[2])
       let id = header[5...8].reduce(0) { $0 << 8 | UInt32($1) }
       guard let payload = stream.read(exactly: length) else { return }
+      guard !peer.isMute(connection) else { continue }
+      if header[3] == Self.headers { peer.noteRequest() }
       let (type, flags) = (header[3], header[4])
       switch type {
-      case Self.settings where flags & Self.acknowledge == 0: send(Self.settings, Self.acknowledge, 0, [])
+      case Self.settings where flags & Self.acknowledge == 0:
+        // Nothing comes before the own SETTINGS.
+        if hasBegun { send(Self.settings, Self.acknowledge, 0, []) } else { owesAcknowledgement = true }
       case Self.settings where !sentLimits.isEmpty:
         limit = sentLimits.removeFirst()
         peer.note(acknowledged: limit)
@@ -174,6 +180,9 @@ final class HTTP2Conversation {
         rest = rest.dropFirst(part.count)
         send(Self.data, 0, id, Array(part))
       }
+    case .cork: stream.cork()
+    case .uncork: stream.uncork()
+    case .updateKeys(let count): stream.updateKeys(count)
     case .frame(let type, let flags, let stream, let octets): send(type, flags, stream, octets)
     }
     return true
@@ -185,6 +194,9 @@ final class HTTP2Conversation {
     sentLimits.append(streams)
     if peer.isStrict { limit = streams }
     send(Self.settings, 0, 0, streams.map { [0, Self.maxConcurrentStreams] + octets($0) } ?? [])
+    hasBegun = true
+    if owesAcknowledgement { send(Self.settings, Self.acknowledge, 0, []) }
+    owesAcknowledgement = false
   }
 
   private func send(content text: String, _ id: UInt32) {

@@ -41,6 +41,11 @@ enum HTTP2Act: Sendable {
   case resetAtEnd
   /// Begins a 200 with this content, and does not end it.
   case begin(String)
+  /// So many TLS messages without content, all at once: new keys (RFC 8446 section 4.6.3).
+  case updateKeys(Int)
+  /// Keeps back what is sent, and sends it in one TLS record.
+  case cork
+  case uncork
   /// One frame of these octets.
   case frame(type: UInt8, flags: UInt8, stream: UInt32, [UInt8])
 }
@@ -55,6 +60,8 @@ final class HTTP2Peer: Sendable {
   let isStrict: Bool
   /// Connections, from the first on, on which nothing is said after the TLS handshake.
   private let silentConnections: Int
+  /// Connections that begin without SETTINGS.
+  let lateConnections: Set<Int>
   /// Connections that are closed before the TLS handshake.
   let refusedConnections: Set<Int>
   /// Connections that choose HTTP/1.1.
@@ -63,30 +70,42 @@ final class HTTP2Peer: Sendable {
 
   private struct State {
     var most = 0
+    var requests = 0
     var tooMany = 0
     var acknowledged: [UInt32] = []
+    var mute: Set<Int> = []
   }
 
   init(
     maxStreams: UInt32? = nil, laterStreams: UInt32? = nil, isStrict: Bool = false, silentConnections: Int = 0,
-    refusedConnections: Set<Int> = [], http1Connections: Set<Int> = []
+    lateConnections: Set<Int> = [], refusedConnections: Set<Int> = [], http1Connections: Set<Int> = []
   ) {
     self.maxStreams = maxStreams
     self.laterStreams = laterStreams ?? maxStreams
     self.isStrict = isStrict
     self.silentConnections = silentConnections
+    self.lateConnections = lateConnections
     self.refusedConnections = refusedConnections
     self.http1Connections = http1Connections
   }
 
   /// The most streams of one connection at a time under a limit that the client had acknowledged.
   var mostStreams: Int { state.withLock { $0.most } }
+  /// HEADERS frames that arrived, also those that are refused or ignored.
+  var requests: Int { state.withLock { $0.requests } }
   /// How often the client opened a stream above a limit that it had acknowledged.
   var streamsTooMany: Int { state.withLock { $0.tooMany } }
 
   var acknowledgedLimits: [UInt32] { state.withLock { $0.acknowledged } }
 
   func isSilent(_ connection: Int) -> Bool { connection < silentConnections }
+
+  /// From now on nothing is said on a connection, also to a PING.
+  func mute(_ connection: Int) { state.withLock { _ = $0.mute.insert(connection) } }
+
+  func isMute(_ connection: Int) -> Bool { state.withLock { $0.mute.contains(connection) } }
+
+  func noteRequest() { state.withLock { $0.requests += 1 } }
 
   func note(acknowledged limit: UInt32?) {
     guard let limit else { return }

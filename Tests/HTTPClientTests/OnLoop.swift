@@ -89,11 +89,12 @@ private final class Box<Value>: @unchecked Sendable {
 
 extension HTTPOrigin {
   /// Sends `count` requests at the same time and gives their results in no order.
-  func burst(_ count: Int, _ request: HTTPRequest = HTTPRequest(target: "/"), timeout: Duration = .seconds(60)) async
-    -> [HTTPResult]
-  {
+  func burst(
+    _ count: Int, _ request: HTTPRequest = HTTPRequest(target: "/"), for owner: TestOwner? = nil,
+    timeout: Duration = .seconds(60)
+  ) async -> [HTTPResult] {
     await withTaskGroup(of: HTTPResult.self) { group in
-      for _ in 0..<count { group.addTask { await self.send(request, timeout: timeout) } }
+      for _ in 0..<count { group.addTask { await self.send(request, for: owner, timeout: timeout) } }
       return await group.reduce(into: []) { $0.append($1) }
     }
   }
@@ -101,6 +102,27 @@ extension HTTPOrigin {
   /// Sends one request for the root.
   func get(_ target: String = "/", timeout: Duration = .seconds(60)) async -> HTTPResult {
     await send(HTTPRequest(target: target), timeout: timeout)
+  }
+}
+
+/// A client's question that a transfer carries. On the loop only.
+final class TestOwner: TransferOwner, @unchecked Sendable {
+  let clientShare: UInt64
+  let domainShare: UInt64
+  private(set) var waits = 0
+  private(set) var connections = 0
+
+  init(client: UInt64, domain: UInt64 = 1) { (clientShare, domainShare) = (client, domain) }
+
+  func awaitsConnection() { waits += 1 }
+  func gotConnection() { connections += 1 }
+
+  /// How often a request may be sent once more.
+  var repeatsLeft = Int.max
+  func mayRepeat() -> Bool {
+    guard repeatsLeft > 0 else { return false }
+    repeatsLeft -= 1
+    return true
   }
 }
 

@@ -96,12 +96,14 @@ private func userTimeouts(to port: UInt16) -> [UInt32] {
   }
 }
 
-/// Listens on a free port of loopback with little room and never reads.
-private final class DeafListener {
+/// Listens on loopback with little room and never reads.
+final class DeafListener {
   let port: UInt16
   private let descriptor: Int32
 
-  init() { (descriptor, port) = listeningSocket(backlog: 4, room: 4096) }
+  init(address: UInt32 = 0x7F00_0001, port: UInt16 = 0) {
+    (descriptor, self.port) = listeningSocket(backlog: 64, room: 4096, address: address, port: port)
+  }
 
   deinit { close(descriptor) }
 }

@@ -131,6 +131,8 @@ private struct Held: Sendable {
 
   func areSpare(_ count: Int, in origin: HTTPOrigin) async {
     _ = await origin.loop.until(every: .milliseconds(2)) { server.unused >= count }
+    // The client learns that a connection is open on the next turn of its loop.
+    for _ in 0..<2 { await origin.loop.sleep(for: .zero) }
   }
 }
 

@@ -37,15 +37,18 @@ struct ReceivedRequest: Sendable {
   var stream: UInt32 = 0
 }
 
-/// A socket that listens on a free port of 127.0.0.1.
+/// A socket that listens on loopback, by default on a free port of 127.0.0.1.
 ///
 /// - Parameter room: octets of the receive buffer of each connection; nil for the system's default.
-func listeningSocket(backlog: Int32, room: Int32? = nil) -> (descriptor: Int32, port: UInt16) {
+func listeningSocket(
+  backlog: Int32, room: Int32? = nil, address number: UInt32 = 0x7F00_0001, port: UInt16 = 0
+) -> (descriptor: Int32, port: UInt16) {
   let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
   if var room { setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &room, socklen_t(MemoryLayout<Int32>.size)) }
   var address = sockaddr_in()
   address.sin_family = sa_family_t(AF_INET)
-  address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+  address.sin_addr.s_addr = number.bigEndian
+  address.sin_port = port.bigEndian
   var length = socklen_t(MemoryLayout<sockaddr_in>.size)
   let port = withUnsafeMutablePointer(to: &address) { pointer in
     pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in

@@ -8,7 +8,7 @@ import Testing
   @Test func `each waiting transfer comes out once, in any state of the queue`() {
     let queue = TransferQueue()
     let all = (0..<12).map { _ in Transfer() }
-    for (number, transfer) in all.enumerated() { queue.append(transfer, share: UInt64(number % 4)) }
+    for (number, transfer) in all.enumerated() { queue.append(transfer, client: 1, domain: UInt64(number % 4)) }
     let begun = (0..<3).compactMap { _ in queue.next(free: 100) }
     queue.takeBack(begun[0])
     queue.remove(all[11])
@@ -19,16 +19,75 @@ import Testing
     #expect(queue.isEmpty && queue.next(free: 100) == nil)
     // Those that had begun end as ever, and others come.
     for transfer in begun[1...] { queue.ended(transfer) }
-    queue.append(all[0], share: 1)
+    queue.append(all[0], client: 1, domain: 1)
     #expect(queue.next(free: 1) === all[0])
     #expect(queue.next(free: 1) == nil)
+  }
+
+  /// The clients of the transfers that begin, one after the other, until none may.
+  private func begin(_ queue: TransferQueue, places: Int, _ client: [ObjectIdentifier: UInt64]) -> [UInt64] {
+    var order: [UInt64] = []
+    while let transfer = queue.next(free: places - order.count) { order.append(client[ObjectIdentifier(transfer)]!) }
+    return order
+  }
+
+  @Test func `a free place goes to the client with the fewest, whatever it asks about`() {
+    let queue = TransferQueue()
+    var clients: [ObjectIdentifier: UInt64] = [:]
+    let all = (0..<40).map { _ in Transfer() }
+    // The first client has thirty names of as many domains, the others one each.
+    for (number, transfer) in all.enumerated() {
+      let client = UInt64(number < 30 ? 1 : number)
+      clients[ObjectIdentifier(transfer)] = client
+      queue.append(transfer, client: client, domain: UInt64(100 + number))
+    }
+    let order = begin(queue, places: 16, clients)
+    #expect(order.prefix(11).count { $0 == 1 } == 1)
+    #expect(Set(order).count == 11)
+    #expect(order.count == 16)
+  }
+
+  @Test func `a client has three quarters of the places, and a domain three quarters of those`() {
+    for (domains, places, expected) in [(200, 64, 48), (1, 64, 36), (200, 1, 1), (1, 1, 1), (200, 4, 3)] {
+      let queue = TransferQueue()
+      var clients: [ObjectIdentifier: UInt64] = [:]
+      let all = (0..<200).map { _ in Transfer() }
+      for (number, transfer) in all.enumerated() {
+        clients[ObjectIdentifier(transfer)] = 1
+        queue.append(transfer, client: 1, domain: UInt64(1 + number % domains))
+      }
+      #expect(begin(queue, places: places, clients).count == expected, "\(domains) domains, \(places) places")
+      // Another client finds a place at once.
+      let other = Transfer()
+      queue.append(other, client: 2, domain: 1)
+      if expected < places { #expect(queue.next(free: places - expected) === other) }
+    }
+  }
+
+  @Test func `the daemon's own transfers are not limited`() {
+    let queue = TransferQueue()
+    let all = (0..<20).map { _ in Transfer() }
+    for transfer in all { queue.append(transfer, client: 0, domain: 0) }
+    for left in (1...20).reversed() { #expect(queue.next(free: left) != nil) }
+  }
+
+  @Test func `a client at its limit does not keep others from beginning`() {
+    let queue = TransferQueue()
+    let all = (0..<40).map { _ in Transfer() }
+    for transfer in all[..<20] { queue.append(transfer, client: 1, domain: 1) }
+    for (number, transfer) in all[20...].enumerated() { queue.append(transfer, client: 2, domain: UInt64(number)) }
+    var begun = [0, 0]
+    while let transfer = queue.next(free: 16 - begun[0] - begun[1]) {
+      begun[all[..<20].contains { $0 === transfer } ? 0 : 1] += 1
+    }
+    #expect(begun == [8, 8])
   }
 
   @Test func `taking ten times as many transfers takes ten times the steps`() {
     func steps(_ count: Int, owners: Int) -> Int {
       let queue = TransferQueue()
       for (number, transfer) in (0..<count).map({ _ in Transfer() }).enumerated() {
-        queue.append(transfer, share: UInt64(number % owners))
+        queue.append(transfer, client: UInt64(number % owners), domain: UInt64(number % 7))
       }
       #expect(queue.takeAll().count == count)
       return queue.steps

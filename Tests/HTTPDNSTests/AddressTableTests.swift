@@ -135,7 +135,7 @@ import Testing
       ("[1, 2.5e-3, \"a\\u00e9\\n\", true, false, null, {}, [], {\"a\": {\"b\": [0]}}]", nil), (" 7 ", nil),
       ("[1,]", 3), ("{\"a\" 1}", 5), ("{\"a\":1,}", 7), ("{a:1}", 1), ("[1 2]", 3), ("[\"a\nb\"]", 3), ("tru", 3),
       ("trux", 3), ("01", 1), ("1.", 2), ("-", 1), ("\"\\x\"", 2), ("\"\\u12g4\"", 5), ("[}", 1), ("]", 0), ("[[1]", 4),
-      ("1 1", 2),
+      ("1 1", 2), ("\u{FEFF}[1]", nil), ("\u{FEFF}[}", 4),
     ] as [(String, Int?)])
   func `the first octet that JSON does not allow is found`(text: String, index: Int?) {
     let place = jsonFault(in: Array(text.utf8))
@@ -149,8 +149,8 @@ import Testing
   @Test func `a table comes with status 200 and not as a page`() {
     let good = text([entry("a.example", "192.0.2.1")])
     for (response, failure) in [
-      (json(good, status: 404), HTTPDNSFailure.badPath), (json(good, status: 304), .server(status: 304)),
-      (json(good, status: 500), .server(status: 500)), (json(good, contentType: "text/html"), .unreadable(.mediaType)),
+      (json(good, status: 404), HTTPDNSFailure.status(404)), (json(good, status: 304), .status(304)),
+      (json(good, status: 500), .status(500)), (json(good, contentType: "text/html"), .unreadable(.mediaType)),
     ] {
       #expect(throws: AddressTableFault(failure)) { try AddressTable(response) }
     }

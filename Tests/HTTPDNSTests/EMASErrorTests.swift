@@ -11,12 +11,12 @@ import Testing
   let good = #"{"host":"www.example.com","ips":["192.0.2.1"],"ttl":60}"#
 
   @Test(arguments: [
-    ("MissingArgument", 400, HTTPDNSFailure.server(status: 400)), ("TooManyHosts", 400, .server(status: 400)),
-    ("SdnsNotSupported", 400, .server(status: 400)), ("ServiceLevelDeny", 403, .server(status: 403)),
-    ("InternalError", 500, .server(status: 500)), ("InvalidHost", 400, .name), ("SignatureExpired", 403, .expired),
+    ("MissingArgument", 400, HTTPDNSFailure.fault), ("TooManyHosts", 400, .fault),
+    ("SdnsNotSupported", 400, .fault), ("ServiceLevelDeny", 403, .fault),
+    ("InternalError", 500, .fault), ("InvalidHost", 400, .name), ("SignatureExpired", 403, .expired),
     ("InvalidSignature", 403, .authentication), ("InvalidDuration", 403, .expired),
     ("UnsignedInterfaceDisabled", 403, .unsigned), ("InvalidAccount", 403, .account),
-    ("AccountNotExists", 403, .account), ("MethodNotAllowed", 405, .badParameter),
+    ("AccountNotExists", 403, .account), ("MethodNotAllowed", 405, .status(405)),
   ])
   func `an error code names the failure, in both versions and with any media type`(
     code: String, status: Int, expected: HTTPDNSFailure
@@ -42,17 +42,14 @@ import Testing
       let overloaded = json(#"{"code":"InternalError","host":"x","ips":[]}"#, status: status)
       for dialect in [emas, emasV2] as [any BatchDialect] {
         #expect(failure(of: expired, to: asked, with: dialect) == .expired)
-        #expect(failure(of: overloaded, to: asked, with: dialect) == .server(status: status))
+        #expect(failure(of: overloaded, to: asked, with: dialect) == .fault)
       }
     }
   }
 
-  @Test(arguments: [
-    (301, HTTPDNSFailure.server(status: 301)), (400, .badParameter), (401, .authentication), (403, .authentication),
-    (404, .badPath), (405, .badParameter), (429, .quota(retryAfter: .seconds(9))), (500, .server(status: 500)),
-    (503, .server(status: 503)),
-  ])
-  func `without a known code the status decides`(status: Int, expected: HTTPDNSFailure) {
+  @Test(arguments: [301, 400, 401, 403, 404, 405, 429, 500, 503])
+  func `without a known code there is only the status`(status: Int) {
+    let expected = HTTPDNSFailure.status(status, retryAfter: .seconds(9))
     let huge = #"{"code":"InvalidHost","x":"\#(String(repeating: "x", count: 70_000))"}"#
     for body in [
       "", "<html>", "[]", "{}", #"{"code":"Unheard"}"#, #"{"code":7}"#, #"{"code":"invalidhost"}"#,

@@ -102,6 +102,16 @@ import Testing
       dn(.aes(id: "1", key: Secret("AesKey0123456789xyz"))) == plain(Tencent.aesCipher, vector))
   }
 
+  @Test func `a request says until when it is valid if it has to`() {
+    let https = TencentDialect(credential: .https(token: Secret("1"), id: nil), lifetime: 600)
+    let sent = https.request(for: Tencent.batch([www, "b.example"]), unixTime: 1_700_000_000).target
+    #expect(sent.hasPrefix("/d?dn=\(www),b.example;1700000600&token=1&"))
+    let des = TencentDialect(credential: .des(id: "1", key: Secret("DesKey01")), lifetime: 60)
+    let plain = Tencent.desCipher.encrypt(Array("\(www);1700000060".utf8), vector: [])
+    let target = des.request(for: Tencent.batch([www]), unixTime: 1_700_000_000).target
+    #expect(target.hasPrefix("/d?dn=\(Hexadecimal.encode(plain))&"))
+  }
+
   @Test func `a path of one's own is used, and values of the configuration cannot add parameters`() {
     let dialect = TencentDialect(credential: .https(token: Secret("1&x=2"), id: "3&y"), path: "/own?z=1")
     #expect(

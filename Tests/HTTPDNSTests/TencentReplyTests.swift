@@ -69,13 +69,21 @@ import Testing
   }
 
   @Test(arguments: [
-    "2001:db8::1,60", "192.0.2.1;2001:db8::1,60", "192.0.2.256", "192.0.2", "192.0.2.1 ;192.0.2.2", "192.0.2.1;;,60",
-    ";192.0.2.1", "0;192.0.2.1", "192.0.2.1;0", "192.0.2.1:53", "00", "www.example.net", "localhost", "é",
+    "2001:db8::1,60", "192.0.2.256", "192.0.2", "192.0.2.1 ;192.0.2", ";;,60", "0;0", "192.0.2.1:53", "00",
+    "www.example.net", "localhost", "é",
     "192.0.2.1\u{0}", "::ffff:192.0.2.1",
   ])
   func `a text that is not an address of the family is refused`(text: String) throws {
     #expect(try one(text).refusal == .unreadable(.rdata))
     #expect(try one("www.example.com.:\(text)|198.51.100.7").refusal == .unreadable(.rdata))
+  }
+
+  @Test(arguments: [
+    "192.0.2.1;2001:db8::1", "192.0.2.9 ;192.0.2.1", "192.0.2.1;;", ";192.0.2.1", "0;192.0.2.1", "192.0.2.1;0",
+  ])
+  func `what is no address leaves its neighbours`(text: String) throws {
+    #expect(try one("\(text),60").records == [a(www, 60, "192.0.2.1")])
+    #expect(try one("www.example.com.:\(text)|198.51.100.7").records == [a(www, 60, "192.0.2.1")])
   }
 
   @Test func `an IPv4 address is none for AAAA, an embedded one is`() throws {
@@ -93,15 +101,15 @@ import Testing
   }
 
   @Test(arguments: [
-    ("", 60), (",0", 0), (",1", 1), (",2147483647", 2_147_483_647), (",2147483648", 0), (",4294967295", 0),
-    (",060", 60),
+    ("", 60), (",", 60), (",0", 0), (",1", 1), (",2147483647", 2_147_483_647), (",2147483648", 2_147_483_647),
+    (",99999999999999999999", 2_147_483_647), (",-1", 0), (",1.5", 1), (",060", 60),
   ])
-  func `a missing TTL is a minute, and one of 32 bits none`(text: String, ttl: UInt32) throws {
+  func `a missing TTL is a minute, and one out of range is brought into it`(text: String, ttl: UInt32) throws {
     #expect(try one("192.0.2.1\(text)|198.51.100.7").records == [a(www, ttl, "192.0.2.1")])
     #expect(try one("www.example.com.:192.0.2.1\(text)").records == [a(www, ttl, "192.0.2.1")])
   }
 
-  @Test(arguments: ["", "-1", "+1", "4294967296", "1.5", "1e3", " 60", "60,60", "0x10", "٣", "99999999999999999999"])
+  @Test(arguments: ["-", "+1", "1.", "1e3", " 60", "60,60", "0x10", "٣"])
   func `a TTL that is none is refused`(text: String) throws {
     #expect(try one("192.0.2.1,\(text)|198.51.100.7").refusal == .unreadable(.number))
     // An emptiness that is not understood is none.
@@ -241,13 +249,8 @@ import Testing
     for type in [nil, "text/html", "text/plain; charset=utf-8", "application/octet-stream"] {
       #expect(whole(HTTPResponse(status: 200, contentType: type, body: Array("192.0.2.1,60".utf8))) == nil)
     }
-    let expected: [(Int, HTTPDNSFailure)] = [
-      (401, .authentication), (403, .authentication), (404, .badPath), (429, .quota(retryAfter: nil)),
-      (400, .badParameter), (501, .badParameter), (500, .server(status: 500)), (302, .server(status: 302)),
-      (204, .server(status: 204)),
-    ]
-    for (status, refusal) in expected {
-      #expect(whole(Tencent.body("192.0.2.1,60", status: status)) == refusal)
+    for status in [401, 403, 404, 429, 400, 501, 500, 302, 204] {
+      #expect(whole(Tencent.body("192.0.2.1,60", status: status)) == .status(status))
     }
   }
 }

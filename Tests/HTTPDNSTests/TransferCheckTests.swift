@@ -11,13 +11,16 @@ import Testing
   let good = #"{"Status":0,"Question":{"name":"www.example.com.","type":1}}"#
 
   @Test(arguments: [
-    (301, HTTPDNSFailure.server(status: 301)), (302, .server(status: 302)), (400, .badParameter),
-    (401, .authentication), (403, .authentication), (404, .badPath), (405, .badParameter), (408, .server(status: 408)),
-    (413, .badParameter), (414, .badParameter), (415, .badParameter), (429, .quota(retryAfter: .seconds(7))),
-    (500, .server(status: 500)), (501, .badParameter), (502, .server(status: 502)), (503, .server(status: 503)),
-    (101, .server(status: 101)), (0, .server(status: 0)),
+    (301, HTTPDNSFailure.Kind.server), (302, .server), (400, .badParameter), (401, .authentication),
+    (403, .authentication), (404, .badPath), (405, .badParameter), (408, .server), (413, .badParameter),
+    (414, .badParameter), (415, .badParameter), (421, .server), (429, .quota), (500, .server), (501, .badParameter),
+    (502, .server), (503, .server), (101, .server), (0, .server),
   ])
-  func `a status without an answer names the failure`(status: Int, expected: HTTPDNSFailure) {
+  func `a status without an answer is the failure`(status: Int, kind: HTTPDNSFailure.Kind) {
+    let expected = HTTPDNSFailure.status(status, retryAfter: .seconds(7))
+    #expect(expected.kind == kind)
+    #expect(expected.isRefusal == (kind != .server))
+    #expect(!expected.isOfAccount)
     for (dialect, contentType) in [(google, "application/json"), (alidns, nil), (post, "application/dns-message")]
       as [(any Dialect, String?)]
     {
@@ -158,11 +161,47 @@ import Testing
   @Test(arguments: [
     (#""Answer":{}"#, "Answer"), (#""Answer":[1]"#, "Answer[].type"), (#""Answer":[{"type":1}]"#, "Answer[].name"),
     (#""Answer":[{"type":1,"name":"www.example.com"}]"#, "Answer[].data"),
-    (#""Answer":[{"type":1,"name":"www.example.com","data":"192.0.2.1"}]"#, "Answer[].TTL"),
     (#""Answer":"x""#, "Answer"), (#""Authority":7"#, "Authority"),
   ])
   func `sections of another shape are refused`(section: String, member: String) {
     #expect(failure(of: json(good.dropLast() + "," + section + "}"), to: asked) == .unreadable(.shape(member)))
+  }
+
+  @Test func `data needs no question beside it, and a denial does`() {
+    let data = #""Answer":[{"name":"www.example.com","type":1,"TTL":60,"data":"192.0.2.1"}]"#
+    #expect(failure(of: json(#"{"Status":0,\#(data)}"#), to: asked, with: alidns) == nil)
+    #expect(failure(of: json(#"{"Status":0}"#), to: asked, with: alidns) == .wrongQuestion)
+    #expect(failure(of: json(#"{"Status":3,"Answer":[]}"#), to: asked, with: alidns) == .wrongQuestion)
+  }
+
+  @Test(arguments: [
+    ("InvalidAccessKeyId.NotFound", HTTPDNSFailure.authentication), ("InvalidAccessKeyId.Inactive", .authentication),
+    ("SignatureDoesNotMatch", .authentication), ("InvalidTimeStamp.Expired", .expired), ("Forbidden.RAM", .account),
+    ("Throttling.User", .quota),
+  ])
+  func `a refusal in Alibaba's own form counts, whatever the status`(code: String, failure: HTTPDNSFailure) {
+    let body = #"{"code":"\#(code)","message":"x","requestId":"y"}"#
+    for status in [200, 400, 403, 503] {
+      for dialect in [alidns, shortAliDNS] {
+        #expect(HTTPDNSTests.failure(of: json(body, status: status), to: asked, with: dialect) == failure)
+      }
+    }
+    #expect(alidns.errorCode(in: json(body)) == code.split(separator: ".").first.map(String.init))
+    // In an answer the member is not known.
+    #expect(HTTPDNSTests.failure(of: json(String(good.dropLast() + "," + body.dropFirst())), to: asked) == nil)
+  }
+
+  @Test func `a code of Alibaba's that is not known concerns the question`() {
+    let body = #"{"code":"InvalidDomainName.\u0007","message":"x"}"#
+    #expect(failure(of: json(body), to: asked, with: alidns) == .name)
+    #expect(failure(of: json(body, status: 400), to: asked, with: alidns) == .status(400))
+    #expect(alidns.errorCode(in: json(body)) == nil)
+  }
+
+  @Test func `a byte order mark before JSON is skipped`() {
+    #expect(failure(of: json("\u{FEFF}" + good), to: asked) == nil)
+    #expect(failure(of: json("\u{FEFF}\u{FEFF}" + good), to: asked) == .unreadable(.syntax))
+    #expect(failure(of: json("\u{FEFF}"), to: asked) == .unreadable(.syntax))
   }
 
   @Test func `null means a missing member, and unknown members are ignored`() {
@@ -179,10 +218,11 @@ import Testing
   }
 
   @Test func `a short reply holds addresses of the asked family and nothing else`() throws {
-    for body in [#"["2001:db8::1"]"#, #"["192.0.2.1","x"]"#, #"["192.0.2.01"]"#, #"[" 192.0.2.1"]"#] {
+    for body in [#"["2001:db8::1"]"#, #"["192.0.2.01"]"#, #"[" 192.0.2.1"]"#, "[1]"] {
       #expect(failure(of: json(body), to: asked, with: shortAliDNS) == .unreadable(.rdata))
     }
-    #expect(failure(of: json("[1]"), to: asked, with: shortAliDNS) == .unreadable(.shape("an element of the array")))
+    let answer = try shortAliDNS.answer(to: asked, from: json(#"[7,"192.0.2.1","x"]"#))
+    #expect(answer.answers.map(\.rdata) == [[192, 0, 2, 1]])
     #expect(failure(of: json(#"["192.0.2.1"]"#), to: asked, with: alidns) == .unreadable(.shape("Status")))
     #expect(try shortAliDNS.answer(to: asked, from: json("[]")).isEmptyAmbiguous)
     #expect(failure(of: json(good), to: asked, with: shortAliDNS) == nil)
@@ -190,7 +230,7 @@ import Testing
 
   @Test func `no failure shows what the provider wrote`() {
     let failures: [HTTPDNSFailure] = [
-      .authentication, .badParameter, .badPath, .quota(retryAfter: nil), .server(status: 500),
+      .authentication, .status(404), .quota, .fault, .status(500),
       .unreadable(.shape("Status")),
       .wrongQuestion, .truncated, .unsupported,
     ]

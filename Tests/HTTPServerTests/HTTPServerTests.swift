@@ -4,6 +4,7 @@ import EventLoop
 import Glibc
 import HTTPMessage
 import HTTPTestSupport
+import TestSupport
 import Testing
 
 @testable import HTTPServer

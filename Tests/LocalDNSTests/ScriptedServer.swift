@@ -4,6 +4,7 @@ import CEvent
 import DNSWire
 import EventLoop
 import Glibc
+import TestSupport
 
 /// What a scripted server does with one query.
 enum ScriptedAction {

@@ -393,6 +393,7 @@ final class FleetScene {
       $0.missesPerClient = 500
     }
     fleet.providers[0].remembers = false
+    fleet.providers[0].refreshPrice = .oneUnit
     let scene = fleet.scenes[0]
     var others: [Int] = []
     for number in 0..<10_000 {

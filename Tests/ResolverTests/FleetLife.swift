@@ -210,7 +210,7 @@ final class FleetLife {
       guard daemon.own + daemon.inFlight + others < plan.limit else {
         judge.tally.forbidden += 1
         judge.failed(name, at: daemon.number)
-        return .failure(.other, .account, after: .zero)
+        return .failure(.other, .notAsked, after: .zero)
       }
     }
     judge.pays()

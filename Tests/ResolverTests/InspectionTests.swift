@@ -222,7 +222,7 @@ import Testing
     #expect(summary.reports.map(\.answer.failure) == ["scripted"])
     #expect(local.asked.isEmpty, "a provider's fresh answer must not give way to LocalDNS's")
     #expect(try scene.answer("www.example.com").addresses == ["192.0.2.1"])
-    // No failure is remembered.
+    loop.advance(by: .seconds(1))
     _ = refresh(scene, "www.example.com")
     #expect(provider.count == 3)
   }

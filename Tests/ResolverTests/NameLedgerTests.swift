@@ -124,8 +124,8 @@ import Testing
       servers: [ProviderServer("server", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in transport }], loop: loop)
     let scene = ResolverScene(on: loop, [provider])
     let outcomes: [(HTTPResult, Duration)] = [
-      (.failure(HTTPFailure(.timeout, "t")), .milliseconds(10)),
-      (.failure(HTTPFailure(.refused, "r")), .milliseconds(10)),
+      (.failure(HTTPFailure(.timeout, "t", wasSent: true)), .milliseconds(10)),
+      (.failure(HTTPFailure(.badHTTP, "r")), .milliseconds(10)),
       (.response(HTTPResponse(status: 400)), .milliseconds(20)),
       (.response(HTTPResponse(status: 404)), .milliseconds(40)),
       (.response(HTTPResponse(status: 429)), .milliseconds(60)),
@@ -133,9 +133,10 @@ import Testing
     for outcome in outcomes {
       transport.script = { _ in outcome }
       _ = loop.run { await scene.resolver.resolve(question("www.example.com"), route: 0, fresh: true) }
-      loop.advance(by: .seconds(2))
+      loop.advance(by: .seconds(100))
     }
-    // It is not in use by now.
+    // It is not asked now.
+    provider.pause.switchedOff(now: loop.now)
     _ = loop.run { await scene.resolver.resolve(question("www.example.com"), route: 0, fresh: true) }
     let counts = try #require(reports(scene).first).counts
     #expect(counts.timeoutErro >= 1 && counts.noResponseErro == 1 && counts.urlParameterErro == 1)

@@ -261,7 +261,13 @@ private final class TencentServer: HTTPTransport, @unchecked Sendable {
 
   func renewConnections() {}
 
-  nonisolated(nonsending) func send(_ request: HTTPRequest, timeout: Duration) async -> HTTPResult {
+  func abandon(_ failure: HTTPFailure) {}
+  func handshake(timeout: Duration) async -> HTTPFailure? { nil }
+  let heardAt = BootInstant(nanoseconds: .min)
+
+  nonisolated(nonsending) func send(
+    _ request: HTTPRequest, for owner: (any TransferOwner)?, timeout: Duration
+  ) async -> HTTPResult {
     targets.append(request.target)
     let (ipv4, ipv6) = ("192.0.2.1,\(ttl)", "2001:db8::1,\(ttl)")
     let family = families.last

@@ -33,7 +33,7 @@ private final class InstantUpstream: Upstream, @unchecked Sendable {
   func serves(_ question: HTTPDNSQuestion) -> Bool { true }
 
   func ask(
-    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool, isWanted: @escaping @Sendable () -> Bool
+    _ question: HTTPDNSQuestion, for asking: any QuestionInFlight, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     questions += 1
     return .success(answer(question))

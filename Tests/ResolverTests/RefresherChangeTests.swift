@@ -71,7 +71,7 @@ import Testing
 
   @Test func `a reload retains what was spent of an unchanged budget`() throws {
     let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.limits.unitsPerDay = 2 }
-    provider.refreshPrice = RefreshPrice(isBilled: true, perTransfer: 1, perAnswer: 0)
+    provider.refreshPrice = .oneUnit
     func spend() throws {
       for text in ["a.example", "b.example"] {
         _ = try scene.scene.answer(text)

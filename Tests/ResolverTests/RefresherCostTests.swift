@@ -31,9 +31,9 @@ private final class PairingUpstream: Upstream, @unchecked Sendable {
   func serves(_ question: HTTPDNSQuestion) -> Bool { true }
 
   func ask(
-    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool, isWanted: @escaping @Sendable () -> Bool
+    _ question: HTTPDNSQuestion, for asking: any QuestionInFlight, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
-    let result = await inner.ask(question, deadline: deadline, isLastResort: isLastResort)
+    let result = await inner.ask(question, for: asking, deadline: deadline, isLastResort: isLastResort)
     guard question.type == .aaaa else { return result }
     return result.map {
       var answer = $0

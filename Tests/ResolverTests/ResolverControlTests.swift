@@ -75,7 +75,10 @@ import Testing
   }
 
   @Test func `the report of a provider says why it is not used, and until when`() {
-    let transport = ScriptedTransport(on: loop) { _ in (.response(HTTPResponse(status: 429)), .milliseconds(10)) }
+    let transport = ScriptedTransport(on: loop) { _ in
+      (.failure(HTTPFailure(.calm, "calm", wasSent: true)), .milliseconds(10))
+    }
+    transport.handshakes = { _ in (HTTPFailure(.refused, "refused"), .zero) }
     let settings = Configuration.Provider.tested(
       name: "first", hasAccount: true, attemptsBeforeSwitch: 1, unitsPerDay: 3)
     let provider = HTTPDNSProvider(
@@ -93,26 +96,25 @@ import Testing
     #expect(provider.report == expected)
     ask()
     expected.transfers = 1
-    expected.failureCounts.count(.noAnswer(.quota))
-    expected.roundTrips.observe(.milliseconds(10))
-    expected.state = .aside("it reports too many requests", until: loop.wallTime + 5)
-    expected.advice = "set requests_per_second, or raise the quota in the provider's console"
+    expected.failureCounts.count(.noResponse(.calm))
+    expected.state = .pausing("it asks for fewer requests at a time", until: loop.wallTime + 1)
     expected.demotions.count(.aside)
-    expected.lastFailure = "server: too many requests (HTTP status 429)"
+    expected.lastFailure = "server: calm: calm"
     #expect(provider.report == expected)
-    loop.advance(by: .seconds(6))
-    transport.script = { _ in (.failure(HTTPFailure(.refused, "refused")), .milliseconds(10)) }
+    loop.advance(by: .seconds(1))
+    transport.script = { _ in (.refused, .milliseconds(10)) }
     ask()
-    expected.transfers = 2
+    // Its connection was refused: nothing was sent.
     expected.failureCounts.count(.noResponse(.refused))
-    expected.state = .down("all of its servers have failed")
-    expected.advice = ""
-    expected.nextAttempt = .seconds(5)
+    expected.server = nil
+    expected.state = .unreachable(since: loop.wallTime, "server: refused: refused")
+    expected.advice = "nothing listens there, or a firewall refuses; check servers"
+    expected.nextAttempt = .seconds(1)
     expected.demotions.count(.down)
     expected.lastFailure = "server: refused: refused"
     #expect(provider.report == expected)
-    loop.advance(by: .seconds(2))
-    #expect(provider.report.lastFailureAge == .seconds(2) && provider.report.nextAttempt == .seconds(3))
+    loop.advance(by: .milliseconds(400))
+    #expect(provider.report.lastFailureAge == .milliseconds(400) && provider.report.nextAttempt == .milliseconds(600))
     provider.use([])
     #expect(provider.report.server == nil)
     provider.budget.spend(3, unixTime: loop.wallTime, now: loop.now.nanoseconds)

@@ -119,4 +119,15 @@ import Testing
     #expect(try scene.reply(number).message.addresses == ["10.0.0.1"])
     #expect(local.asked.count == 1)
   }
+
+  @Test func `a held LocalDNS answer from before a sleep is not served after it`() throws {
+    let scene = scene()
+    failing.script = { _, _ in .silence }
+    let number = scene.ask("www.example.com")
+    loop.advance(by: .milliseconds(1200))
+    #expect(local.asked.count == 1)
+    loop.sleep(through: .seconds(3600))
+    loop.advance(by: .zero)
+    #expect(try scene.reply(number).message.responseCode == .servFail)
+  }
 }

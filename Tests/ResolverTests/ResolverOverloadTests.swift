@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test func `a failure by our own limits is not remembered: the question may be asked again at once`() throws {
-    let busy = UpstreamFailure(.other, "no free connection", .ourselves)
+    let busy = UpstreamFailure(.other, "no free connection", .ours)
     let steps = [
       ScriptedStep(latency: .milliseconds(20), result: .failure(busy)),
       ScriptedStep(latency: .milliseconds(20), result: .failure(busy)),
@@ -63,7 +63,7 @@ import Testing
   func `a failure of LocalDNS is remembered only if LocalDNS caused it`(
     isOurs: Bool
   ) throws {
-    let failure = UpstreamFailure(.networkError, "no socket", isOurs ? .ourselves : .network)
+    let failure = UpstreamFailure(.networkError, "no socket", isOurs ? .ours : .nextUpstream)
     let local = ScriptedLocalDNS(on: loop) { _, _ in
       ScriptedStep(latency: .milliseconds(1), result: .failure(failure))
     }
@@ -71,24 +71,6 @@ import Testing
     let scene = ResolverScene(on: loop, [], local: local)
     for _ in 0..<2 { #expect(try scene.answer("intranet").responseCode == .servFail) }
     #expect(local.asked.count == (isOurs ? 2 : 1))
-  }
-
-  @Test(arguments: [HTTPFailure.Kind.busy, .timeout, .refused, .internal])
-  func `a transfer that found no connection in time, or no place, is our limit, and no other failure is`(
-    kind: HTTPFailure.Kind
-  ) {
-    #expect((UpstreamFailure(HTTPFailure(kind, "")).blame == .ourselves) == (kind == .busy || kind == .internal))
-  }
-
-  @Test(
-    arguments: [
-      (.network(EMFILE), true), (.network(ENFILE), true), (.network(EAGAIN), true), (.network(ENETUNREACH), false),
-      (.network(ECONNREFUSED), false), (.noServer, false), (.timedOut, false), (.responseCode(.servFail), false),
-    ] as [(LocalDNSFailure, Bool)])
-  func `a socket that cannot be had is our limit, and no other failure of LocalDNS is`(
-    failure: LocalDNSFailure, isOurs: Bool
-  ) {
-    #expect((UpstreamFailure(failure).blame == .ourselves) == isOurs)
   }
 
   @Test func `without a free slot a query gets SERVFAIL at once`() throws {

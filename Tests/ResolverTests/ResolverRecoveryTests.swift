@@ -43,9 +43,22 @@ import Testing
     }
 
     func renewConnections() {}
+    func abandon(_ failure: HTTPFailure) { script.abandon(failure) }
+    var heardAt: BootInstant { script.heardAt }
 
-    nonisolated(nonsending) func send(_ request: HTTPRequest, timeout: Duration) async -> HTTPResult {
-      guard !state.isDown else { return await script.send(request, timeout: timeout) }
+    nonisolated(nonsending) func handshake(timeout: Duration) async -> HTTPFailure? {
+      script.handshakes = { [state, script] _ in
+        let isRefused =
+          if case .failure(let failure) = script.script(0).result { failure.kind == .refused } else { false }
+        return (state.isDown && isRefused ? HTTPFailure(.refused, "refused") : nil, .milliseconds(1))
+      }
+      return await script.handshake(timeout: timeout)
+    }
+
+    nonisolated(nonsending) func send(
+      _ request: HTTPRequest, for owner: (any TransferOwner)?, timeout: Duration
+    ) async -> HTTPResult {
+      guard !state.isDown else { return await script.send(request, for: owner, timeout: timeout) }
       let name = request.target.split(separator: "=")[1].split(separator: "&")[0]
       return .json(#"{"Status":0,"Answer":[{"name":"\#(name).","type":1,"TTL":5,"data":"192.0.2.7"}]}"#)
     }
@@ -78,49 +91,6 @@ import Testing
         )
       }
     }
-  }
-
-  @Test func `a wait that was the answer's own fault stays, and a return counts once in ten seconds`() throws {
-    let first = ScriptedUpstream(on: loop) { question, number in
-      question.name == name("odd.example")
-        ? .failure(.invalidData, .answer) : number < 2 ? .failure() : .answer(.addresses(question.name, "192.0.2.1"))
-    }
-    let scene = ResolverScene(on: loop, [first])
-    for text in ["odd.example", "a.example"] { #expect(try scene.answer(text).responseCode == .servFail) }
-    first.tellBack()
-    #expect(try scene.answer("odd.example").extendedError == .cachedError)
-    #expect(try scene.answer("a.example").responseCode == .noError)
-    // The next return counts when ten seconds are over.
-    first.script = { _, _ in .failure() }
-    for wait in [0, 1, 3] {
-      loop.advance(by: .seconds(wait))
-      #expect(try scene.answer("b.example").responseCode == .servFail)
-    }
-    let asked = first.asked.count
-    first.tellBack()
-    #expect(try scene.answer("b.example").extendedError == .cachedError)
-    #expect(first.asked.count == asked)
-    loop.advance(by: .seconds(5))
-    first.script = { question, _ in .answer(.addresses(question.name, "192.0.2.1")) }
-    loop.advance(by: .seconds(1))
-    #expect(try scene.answer("b.example").responseCode == .noError)
-  }
-
-  @Test func `a question that was lost before a provider's return does not wait after it`() throws {
-    let first = ScriptedUpstream(on: loop) { question, number in
-      number < 2 ? .failure(after: .seconds(2)) : .answer(.addresses(question.name, "192.0.2.1"))
-    }
-    let scene = ResolverScene(on: loop, [first])
-    scene.ask("a.example")
-    loop.advance(by: .seconds(1))
-    scene.ask("b.example")
-    first.tellBack()
-    loop.advance(by: .milliseconds(1500))
-    #expect(scene.transactions[0].replies.first?.message.responseCode == .servFail)
-    #expect(try scene.answer("a.example").responseCode == .noError)
-    // One that began with the return or after it has failed by itself.
-    loop.advance(by: .seconds(1))
-    #expect(scene.transactions[1].replies.first?.message.responseCode == .servFail)
   }
 
   @Test func `names in use are refetched after an outage within the budget`() throws {

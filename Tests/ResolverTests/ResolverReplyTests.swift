@@ -73,7 +73,7 @@ import Testing
     let nowhere = SocketAddress(octets: [127, 0, 0, 1], port: 0)!
     queries.peer(slot).pointee.address = nowhere.storage
     queries.peer(slot).pointee.length = nowhere.length
-    replies.send(UpstreamFailure(.networkError, "test", .server), to: slot)
+    replies.send(UpstreamFailure(.networkError, "test", .nextServer), to: slot)
     outbox.flush()
     #expect(outbox.refused == 1)
     #expect(queries.inUse == 0)

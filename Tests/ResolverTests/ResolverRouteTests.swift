@@ -42,6 +42,38 @@ import Testing
     #expect(scene.toldFailures.isEmpty)
   }
 
+  @Test func `a name of the hosts file is never NXDOMAIN, and its data comes through`() throws {
+    let hosts = Route.Number.firstRule
+    let provider = provider("first") { question, _ in
+      question.type == .txt
+        ? .answer(
+          HTTPDNSAnswer(
+            responseCode: .noError,
+            answers: [ResourceRecord(owner: question.name, type: .txt, ttl: 300, rdata: [1, 97])]))
+        : .answer(.negative(.nxDomain, zone: name("example")))
+    }
+    let scene = ResolverScene(
+      on: loop, [provider], rules: [RouteRule(names: [.exact(name("box.example"))], action: .route(hosts))]
+    ) { settings in
+      var route = settings.routes[0]
+      route.hostsNamesOf = 0
+      settings.routes.append(route)
+    }
+    // The zone above does not exist for the provider, which covers the names below on the usual route.
+    #expect(try scene.answer("example", .mx).responseCode == .nxDomain)
+    #expect(try scene.answer("other.example", .mx).responseCode == .nxDomain)
+    for _ in 0..<2 {
+      let answer = try scene.answer("box.example", .mx)
+      #expect(answer.responseCode == .noError)
+      #expect(answer.answers.isEmpty)
+      #expect(answer.authorities.map(\.type) == [.soa])
+      #expect(answer.authorities.allSatisfy { $0.ttl <= 30 })
+      #expect(try scene.answer("box.example", .txt).answers.count == 1)
+    }
+    // Each was asked once, and is cached by its type.
+    #expect(provider.asked.count { $0.question.name == name("box.example") } == 2)
+  }
+
   @Test func `a type that no provider serves goes to LocalDNS at once`() throws {
     let local = ScriptedLocalDNS(on: loop) { question, _ in
       .answer(HTTPDNSAnswer(responseCode: .noError, answers: [.alias(question.name, name("a.example"), ttl: 300)]))
@@ -80,13 +112,13 @@ import Testing
     #expect(local.asked.count == (hasLocal ? 1 : 0))
   }
 
-  @Test func `unreadable data is SERVFAIL with the reason, whatever LocalDNS answers`() throws {
-    let slow = provider("slow") { _, _ in .failure(.notSupported, .question, after: .milliseconds(1500)) }
+  @Test func `unreadable data is SERVFAIL with the last reason if LocalDNS fails as well`() throws {
+    let slow = provider("slow") { _, _ in .failure(.notSupported, .nextUpstream, after: .milliseconds(1500)) }
     for latency in [100, 1200] {
       let local = ScriptedLocalDNS(on: loop) { _, _ in .failure(after: .milliseconds(latency)) }
       let message = try ResolverScene(on: loop, [slow], local: local).answer("www.example.com", .https)
       #expect(message.responseCode == .servFail)
-      #expect(message.extendedError == .notSupported)
+      #expect(message.extendedError == (latency == 100 ? .notSupported : .networkError))
     }
   }
 
@@ -169,6 +201,26 @@ import Testing
     _ = try scene.answer("captive.apple.com")
     #expect(local.asked.count == 2)
     #expect(provider.asked.isEmpty)
+  }
+
+  @Test(arguments: ["192.168.1.1", nil]) func `a router's page is the network's, or the provider's`(own: String?) throws
+  {
+    let provider = provider("first", answering("192.0.2.1"))
+    let local = ScriptedLocalDNS(on: loop) { question, _ in
+      own.map { .answer(.addresses(question.name, $0, ttl: 300)) } ?? .answer(.negative(.nxDomain))
+    }
+    let scene = ResolverScene(on: loop, [provider], local: local)
+    let answer = try scene.answer("fritz.box")
+    #expect(answer.addresses == [own ?? "192.0.2.1"])
+    #expect(answer.answers.map(\.ttl) == [own == nil ? 300 : 60])
+    #expect(local.asked.count == 1)
+    #expect(provider.asked.count == (own == nil ? 1 : 0))
+  }
+
+  @Test func `a router's page is the provider's if the network's resolver does not answer`() throws {
+    let local = ScriptedLocalDNS(on: loop) { _, _ in .failure() }
+    let scene = ResolverScene(on: loop, [provider("first", answering("192.0.2.1"))], local: local)
+    #expect(try scene.answer("www.fritz.box").addresses == ["192.0.2.1"])
   }
 
   @Test func `a route without fallback does not ask LocalDNS, however slow its provider is`() throws {

@@ -20,10 +20,12 @@ import Testing
 
   /// Answers at once, but never about `slow.test.`.
   private func provider() -> ScriptedUpstream {
-    ScriptedUpstream(on: loop) { question, _ in
+    let provider = ScriptedUpstream(on: loop) { question, _ in
       question.name.text.hasSuffix("slow.example.")
         ? .silence : .answer(.addresses(question.name, "192.0.2.1"), after: .milliseconds(20))
     }
+    provider.refreshPrice = .oneUnit
+    return provider
   }
 
   private func scene(_ provider: ScriptedUpstream, slots: Int = 4096, _ local: ScriptedLocalDNS? = nil) -> ResolverScene
@@ -70,6 +72,49 @@ import Testing
     #expect(scene.resolver.assumeIsolated { $0.failures.count } == 0)
     #expect(local.asked.isEmpty)
     #expect(try scene.answer("x9999.random.example").addresses == ["192.0.2.1"])
+  }
+
+  @Test func `where nobody bills, ten times as many names of one domain are asked for`() throws {
+    let provider = provider()
+    provider.refreshPrice = .free
+    let scene = scene(provider)
+    for number in 0..<10_000 {
+      scene.ask("x\(number).random.example", client: 1)
+      if number % 20 == 19 { loop.advance(by: .milliseconds(10)) }
+    }
+    loop.advance(by: .seconds(1))
+    #expect((3900...4500).contains(provider.count))
+  }
+
+  @Test func `a name with TTL 0 is answered however often it is asked for`() throws {
+    let provider = provider()
+    provider.script = { question, index in
+      .answer(.addresses(question.name, "192.0.2.\(index % 200)", ttl: 0), after: .milliseconds(5))
+    }
+    let scene = scene(provider)
+    // 460 a second for 20 seconds.
+    let numbers = (0..<9200).map { number in
+      loop.advance(by: .seconds(1) / 460)
+      return scene.ask("www.live.example", client: UInt16(number % 3))
+    }
+    loop.advance(by: .seconds(1))
+    for number in numbers {
+      let reply = try scene.reply(number).message
+      #expect(reply.responseCode == .noError && reply.answers.map(\.ttl) == [0])
+    }
+    #expect((900...1200).contains(provider.count))
+    // Also while a flood uses up the domain's share, but never an answer that was asked for a second ago or more.
+    _ = try scene.answer("www.live.example")
+    for number in 0..<400 { scene.ask("x\(number).live.example", client: 9) }
+    loop.settle()
+    let count = provider.count
+    #expect(try scene.answer(ClientQuestion(name: "www.live.example", client: 9)).addresses.count == 1)
+    #expect(provider.count == count)
+    for number in 400..<2500 {
+      if number % 20 == 0 { loop.advance(by: .milliseconds(10)) }
+      scene.ask("x\(number).live.example", client: 9)
+    }
+    #expect(try scene.answer(ClientQuestion(name: "www.live.example", client: 9)).responseCode == .servFail)
   }
 
   @Test func `beyond its share a client is refused while another one asks, and not before`() throws {
@@ -125,7 +170,7 @@ import Testing
 
   @Test func `a query that is repeated after a second starts another attempt only where the share allows it`() throws {
     let provider = ScriptedUpstream(on: loop) { _, _ in .silence }
-    provider.timeout = .seconds(10)
+    (provider.timeout, provider.refreshPrice) = (.seconds(10), .oneUnit)
     let scene = ResolverScene(on: loop, [provider]) { $0.missesPerDomain = 1 }
     let question = ClientQuestion(name: "www.example.com", id: 7)
     scene.ask(question)

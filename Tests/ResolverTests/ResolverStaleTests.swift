@@ -24,6 +24,25 @@ import Testing
     #expect(stale.scene.counters.stale == 0)
   }
 
+  @Test(arguments: [
+    (RecordType.txt, [UInt8]()), (.https, [0, 1, 0, 0, 3, 0, 2, 0x20, 0xFB, 0, 1, 0, 3, 2, 0x68, 0x32]),
+  ])
+  func `RDATA that breaks a rule of its type comes through, from the cache and as stale data too`(
+    type: RecordType, rdata: [UInt8]
+  ) throws {
+    let stale = StaleScene(.tested(.onFailure))
+    stale.provider.script = { question, _ in
+      let record = ResourceRecord(owner: question.name, type: type, ttl: 60, rdata: rdata)
+      return .answer(HTTPDNSAnswer(responseCode: .noError, answers: [record]))
+    }
+    for _ in 0..<2 { #expect(try stale.scene.answer("www.example.com", type).answers.map(\.rdata) == [rdata]) }
+    #expect(stale.provider.asked.count == 1)
+    stale.loop.advance(by: .seconds(61))
+    stale.provider.script = { _, _ in .failure() }
+    let answer = try stale.scene.answer("www.example.com", type)
+    #expect(answer.answers.map(\.rdata) == [rdata] && answer.extendedError == .staleAnswer)
+  }
+
   @Test(arguments: [500, 1800, 3000]) func `stale data is served after exactly stale_wait if the provider is silent`(
     wait: Int
   )
@@ -187,7 +206,7 @@ import Testing
   @Test func `stale data caused by our own limits is not remembered as a failure`() throws {
     let stale = StaleScene()
     try stale.keep()
-    let busy = UpstreamFailure(.other, "no free connection", .ourselves)
+    let busy = UpstreamFailure(.other, "no free connection", .ours)
     stale.providerNow { _ in ScriptedStep(latency: .milliseconds(20), result: .failure(busy)) }
     for asked in 2...4 {
       expectStale(try stale.scene.answer("www.example.com"))
@@ -198,7 +217,8 @@ import Testing
   @Test func `stale data is preferred to a remembered failure`() throws {
     let stale = StaleScene()
     stale.providerNow {
-      $0.type == .a ? .failure(.networkError, .answer, after: .zero) : .answer(.negative(.nxDomain, ttl: 5, minimum: 5))
+      $0.type == .a
+        ? .failure(.networkError, .nextUpstream, after: .zero) : .answer(.negative(.nxDomain, ttl: 5, minimum: 5))
     }
     for wait in [1, 2, 4, 8, 16, 32] {
       #expect(try stale.scene.answer("www.example.com").extendedError == .networkError)
@@ -207,6 +227,7 @@ import Testing
     #expect(try stale.scene.answer("www.example.com").extendedError == .cachedError)
     _ = try stale.scene.answer("www.example.com", .aaaa)
     stale.loop.advance(by: .seconds(31))
+    _ = stale.provider.patience.gaveVerdict(on: .none, after: .zero, wasAway: false, now: stale.loop.now)
     let asked = stale.provider.count
     let message = try stale.scene.answer("www.example.com")
     #expect(message.responseCode == .nxDomain)

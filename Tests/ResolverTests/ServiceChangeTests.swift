@@ -87,7 +87,8 @@ import Testing
 
   @Test func `a reload stores answers in flight under the number of their rule`() throws {
     let (first, second) = (provider("first", "192.0.2.1"), provider("second", "192.0.2.2", after: .seconds(1)))
-    let scene = ResolverScene(on: loop, [first, second], rules: [rule("corp.example", 5)]) { [self] in
+    let (corp, lab) = (Route.Number.firstRule, Route.Number.firstRule + 1)
+    let scene = ResolverScene(on: loop, [first, second], rules: [rule("corp.example", corp)]) { [self] in
       $0.routes.append(route(to: 1))
     }
     let waiting = scene.ask("a.corp.example")
@@ -95,7 +96,7 @@ import Testing
     // Another provider comes before it, and another rule: places change, numbers do not.
     let third = provider("third", "192.0.2.3")
     scene.change(
-      to: [third, first, second], numbers: [2, 0, 1], rules: [rule("lab.example", 6), rule("corp.example", 5)]
+      to: [third, first, second], numbers: [2, 0, 1], rules: [rule("lab.example", lab), rule("corp.example", corp)]
     ) { [self] in
       $0.routes += [route(to: 2), route(to: 0)]
     }()

@@ -21,6 +21,12 @@ import Testing
     192.0.2.7 multi.example late.example
     """
 
+  @Test func `a byte order mark in front is skipped`() throws {
+    let file = try HostsFile(octets: Array("\u{FEFF}192.0.2.1 a.example\n\u{FEFF}192.0.2.2 b.example\n".utf8))
+    #expect(file.hosts.map(\.name.text) == ["a.example."])
+    #expect(file.skippedLines == 1)
+  }
+
   @Test func `addresses keep their order, and names are in lower case`() throws {
     let file = try parse(sample)
     #expect(file.skippedLines == 0)
@@ -51,6 +57,36 @@ import Testing
     #expect(table.localAnswers.flatMap(\.records).allSatisfy { $0.ttl == LocalAnswer.ttl })
   }
 
+  @Test func `no type of a name in the file is NXDOMAIN`() throws {
+    let rules = [
+      RouteRule(names: [.subtree(DomainName(text: "rule.example")!)], action: .route(7)),
+      RouteRule(names: [.subtree(DomainName(text: "blocked.example")!)], action: .nxDomain),
+      RouteRule(names: [.exact(DomainName(text: "gone.example")!)], action: .nxDomain),
+    ]
+    let text = """
+      192.0.2.7 box.example box.rule.example box.blocked.example gone.example box.test
+      """
+    let table = RouteTable(
+      rules: rules, hosts: try parse(text), settings: SpecialNamesSettings(), hostsRoutes: [0: 10, 7: 17])
+    for type in [RecordType.mx, .txt, .ptr] {
+      #expect(table.ask("box.example", type) == .route(10))
+      #expect(table.ask("other.example", type) == .route(0))
+      #expect(table.ask("x.box.example", type) == .route(0))
+      #expect(table.ask("box.rule.example", type) == .route(17))
+      #expect(table.ask("other.rule.example", type) == .route(7))
+      #expect(table.ask("box.blocked.example", type) == .noData("QNAME"))
+      #expect(table.ask("other.blocked.example", type) == .blocked)
+      #expect(table.ask("box.test", type) == .noData("QNAME"))
+      #expect(table.ask("other.test", type) == .nxDomain("test."))
+      // A rule for the name overrides the file.
+      #expect(table.ask("gone.example", type) == .blocked)
+    }
+    #expect(table.ask("gone.example", .a) == .blocked)
+    // The name of an address exists as well, in the middle of a zone that has no names.
+    #expect(table.ask("7.2.0.192.in-addr.arpa", .txt) == .noData("QNAME"))
+    #expect(table.ask("8.2.0.192.in-addr.arpa", .txt) == .nxDomain("2.0.192.in-addr.arpa."))
+  }
+
   @Test func `a blocklist's entries are answered, and share their answers`() {
     let list = (0..<1000).map { "0.0.0.0 ads\($0).example" }.joined(separator: "\n") + "\n:: six.example\n"
     let table = RouteTable([], hosts: list)
@@ -73,7 +109,25 @@ import Testing
       192.0.2.2 fine.example
       """)
     #expect(file.skippedLines == 6)
+    #expect(file.firstSkipped?.description == "line 1: \"nonsense\" is not an address")
     #expect(file.hosts.map(\.name.text) == ["good.example.", "fine.example."])
+  }
+
+  @Test(arguments: [
+    ("192.0.2.1 good.example\n\n# remark\n 192.0.2 short.example\n", 4, "\"192.0.2\" is not an address"),
+    ("fe80::1%lo0 zone.example\r\n", 1, "\"fe80::1%lo0\" is not an address"),
+    ("\n192.0.2.1\t# none\n", 2, "no name after \"192.0.2.1\""),
+    ("::1 good.example bad..example a\u{FC}.example", 1, "\"bad..example\" is not a name"),
+    ("::1 a\u{FC}\u{1B}[2J\"\\.example", 1, "\"a\\xc3\\xbc\\x1b[2J\\x22\\x5c.example\" is not a name"),
+    (String(repeating: "x", count: 61), 1, "\"\(String(repeating: "x", count: 60))…\" is not an address"),
+  ])
+  func `the first invalid line has its number and a reason without control characters`(
+    text: String, number: Int, reason: String
+  ) throws {
+    let file = try parse(text)
+    #expect(file.skippedLines == 1)
+    #expect(file.firstSkipped?.number == number)
+    #expect(file.firstSkipped?.reason == reason)
   }
 
   @Test func `octets that are not text are safe`() throws {
@@ -88,11 +142,11 @@ import Testing
   }
 
   @Test func `a hosts file that is too large or missing is refused`() {
-    #expect(throws: FileFault.tooLarge) {
+    #expect(throws: FileFault.tooLarge(limit: HostsFile.maximumSize)) {
       try HostsFile(octets: [UInt8](repeating: 35, count: HostsFile.maximumSize + 1))
     }
     #expect(throws: FileFault.unreadable(ENOENT)) { try HostsFile(path: "/nonexistent/hosts") }
-    #expect(throws: FileFault.tooLarge) { try HostsFile(path: "/dev/zero") }
+    #expect(throws: FileFault.tooLarge(limit: HostsFile.maximumSize)) { try HostsFile(path: "/dev/zero") }
   }
 
   @Test func `an empty device is an empty hosts file`() throws {

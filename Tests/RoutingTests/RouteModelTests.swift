@@ -13,6 +13,20 @@ private struct Model {
   let settings: SpecialNamesSettings
 
   func ask(_ name: DomainName, _ type: RecordType) -> Outcome {
+    switch decide(name, type) {
+    case .nxDomain where isInHosts(name), .blocked where isInHosts(name): .noData("QNAME")
+    case let outcome: outcome
+    }
+  }
+
+  /// Whether the hosts file, and no rule, answers one of its types.
+  private func isInHosts(_ name: DomainName) -> Bool {
+    [.a, .ptr].contains { type in
+      hostsAnswer(name, type).map { decide(name, type) == $0 } ?? false
+    }
+  }
+
+  private func decide(_ name: DomainName, _ type: RecordType) -> Outcome {
     if let answer = hostsAnswer(name, type) { return rule(name, type, from: name.labelCount) ?? answer }
     if let (depth, outcome) = special(name, type) { return rule(name, type, from: depth) ?? outcome }
     return rule(name, type, from: 0) ?? .route(0)
@@ -83,6 +97,7 @@ private struct Model {
       settings.networkRoute.map(Outcome.route)
         ?? (type == .a ? .records(["192.0.0.170", "192.0.0.171"]) : .noData(zone.text))
     case .portal: .route(settings.portalRoute!)
+    case .router: .route(settings.routerRoute!)
     }
   }
 }
@@ -131,7 +146,7 @@ private struct World {
     return SpecialNamesSettings(
       special: Int.random(in: 0...3, using: &generator) > 0, portalNames: Bool.random(using: &generator),
       searchDomains: [name(), name()], searchRoute: Bool.random(using: &generator) ? 90 : nil, networkRoute: route,
-      portalRoute: route.map { $0 + 10 })
+      portalRoute: route.map { $0 + 10 }, routerRoute: route.map { $0 + 30 })
   }
 }
 
@@ -167,13 +182,13 @@ private struct World {
     }
   }
 
-  /// Whether a decision is consistent with a reason.
+  /// Whether a decision is consistent with a reason. NXDOMAIN of a name in the hosts file is NODATA.
   private func agrees(_ found: Outcome, _ reason: RouteReason, _ rules: [RouteRule]) -> Bool {
     switch reason {
     case .rule(let index, _):
       switch (rules[index].action, found) {
       case (.route(let wanted), .route(let number)): wanted == number
-      case (.nxDomain, .blocked), (.refused, .refused): true
+      case (.nxDomain, .blocked), (.nxDomain, .noData("QNAME")), (.refused, .refused): true
       case (.pinned, .records), (.pinned, .noData): true
       default: false
       }
@@ -184,9 +199,10 @@ private struct World {
       }
     case .standard: found == .route(0)
     case .portal: found == .route(80)
+    case .router: found == .route(100)
     case .search: found == .route(90) || found == .route(70)
-    case .singleLabel: found == .route(70) || found == .nxDomain("QNAME")
-    case .literal: found == .nxDomain("QNAME")
+    case .singleLabel: found == .route(70) || found == .nxDomain("QNAME") || found == .noData("QNAME")
+    case .literal: found == .nxDomain("QNAME") || found == .noData("QNAME")
     case .special: found != .blocked && found != .refused
     }
   }

@@ -1,6 +1,7 @@
 // SpecialNamesTests.swift -- every special name, with and without LocalDNS.
 
 import DNSWire
+import Files
 import Testing
 
 @testable import Routing
@@ -121,6 +122,38 @@ private let ordinary: [(String, RecordType)] = [
     settings.portalNames = false
     #expect(RouteTable([], settings).ask("captive.apple.com", .a) == .route(0))
     #expect(RouteTable([], withoutLocalDNS).ask("captive.apple.com", .a) == .route(0))
+  }
+
+  @Test func `names of routers' own pages, and those below, go to LocalDNS first`() {
+    var settings = withLocalDNS
+    settings.routerRoute = 9
+    for settings in [settings, SpecialNamesSettings(special: false, networkRoute: 7, portalRoute: 8, routerRoute: 9)] {
+      let table = RouteTable([("=fritz.box", .nxDomain), (".", .route(3))], settings)
+      for name in RouterNames.all where name.text != "fritz.box." {
+        #expect(table.ask(name, .a) == .route(9), "\(name)")
+        #expect(table.ask(name, .https) == .route(9))
+        #expect(table.ask("www." + name.text, .aaaa) == .route(9))
+        if name.labelCount > 2 { #expect(table.ask(name.parent!, .a) == .route(3)) }
+      }
+      #expect(table.ask("fritz.box") == .blocked)
+      #expect(table.ask("nas.fritz.box") == .route(9))
+    }
+    settings.portalNames = false
+    #expect(RouteTable([], settings).ask("router.asus.com") == .route(0))
+    #expect(RouteTable([], withoutLocalDNS).ask("router.asus.com") == .route(0))
+  }
+
+  @Test func `a router's domain as the network's search domain keeps its order`() {
+    let settings = SpecialNamesSettings(
+      searchDomains: [DomainName(text: "fritz.box")!], searchRoute: 4, networkRoute: 7, portalRoute: 8, routerRoute: 9)
+    #expect(RouteTable([], settings).ask("nas.fritz.box") == .route(9))
+  }
+
+  @Test func `the document lists every name of a router`() throws {
+    let root = #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast(3).joined(separator: "/")
+    let text = String(
+      decoding: try WholeFile.read("\(root)/docs/configuration.md", limit: 1 << 20), as: UTF8.self)
+    for name in RouterNames.all { #expect(text.contains("`\(name.text.dropLast())`"), "\(name)") }
   }
 
   @Test func `without special names, portal names are still switched separately`() {

@@ -32,7 +32,7 @@ enum Outcome: Equatable, CustomStringConvertible {
       case .queryName: "QNAME"
       case nil: "none"
       }
-    if answer.extendedError == .blocked {
+    if answer.extendedError == .blocked, answer.responseCode != .noError {
       self = answer.responseCode == .nxDomain ? .blocked : .refused
     } else if answer.responseCode == .nxDomain, answer.records.isEmpty {
       self = .nxDomain(zone)

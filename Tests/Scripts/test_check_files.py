@@ -72,6 +72,27 @@ class SleepTests(unittest.TestCase):
       self.assertTrue((check_files.ROOT / path).is_file(), path)
 
 
+class CallbackTests(unittest.TestCase):
+  """Timers, events and captures that may outlive what they use."""
+
+  def lines(self, text: str, path: str = "Sources/A/A.swift") -> list[int]:
+    """The lines that are refused."""
+    return [int(mistake.split(":")[0]) for mistake in check_files.callbacks(Path(path), text)]
+
+  def test_what_may_outlive_its_owner_is_found(self) -> None:
+    for line in ("connect { [unowned self] in end() }", "connect { [weak a, unowned self] in end() }", "connect {\n  [unowned a] in",
+                 "private var timer: OwnedTimer?", "event_new(base, 1, 2, f, nil)", "fetch.timer.set(at: time, on: loop, for: self) { $0.end() }",
+                 "timer.set(after: .seconds(1), on: loop, for: other) { $0.end() }"):
+      self.assertEqual(self.lines(f"import A\n{line}\n"), [2], line)
+      self.assertEqual(self.lines(line, "Sources/EventLoop/A.swift"), [])
+
+  def test_what_ends_with_its_owner(self) -> None:
+    for line in ("connect { [weak self] in self?.end() }", "private unowned let carrier: Carrier", "private let timer = OwnedTimer()",
+                 "timer.set(after: .seconds(1), on: loop, for: self) { $0.end() }", "a.timer.set(at: f(1), on: loop, for: a) { $0.end() }",
+                 "timer.set(at: time, on: loop) { [self] in end() }", "$0.timer.set(after: t, on: $0.loop, for: $0) { $0.end() }"):
+      self.assertEqual(self.lines(line), [], line)
+
+
 class PlainEnglishTests(unittest.TestCase):
   """Phrases for which there are plain words."""
 

@@ -36,7 +36,7 @@ class ReportTests(unittest.TestCase):
   def test_a_bad_figure_is_missed(self) -> None:
     for changes in ({"localdns": 1}, {"failed": 1}, {"slower": 1.51}):
       self.assertFalse(verdict(good(**changes)), changes)
-    self.assertFalse(verdict(good(scene="10,000 random names", transfers=501)))
+    self.assertFalse(verdict(good(scene="10,000 random names", transfers=5_001)))
 
   def test_a_scene_that_was_not_measured_is_missed(self) -> None:
     self.assertFalse(verdict(good(), missing=(MISSING,)))

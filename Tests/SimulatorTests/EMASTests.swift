@@ -251,6 +251,23 @@ private func signed(_ parameters: String, of service: Service) -> String {
     #expect(!unlisted.text.contains("no_ip_code"))
   }
 
+  @Test func `replies have other forms on demand`() throws {
+    let batch = "/100000/resolve?host=www.example.com,nope.example.com"
+    let reversed = ask(batch, of: try emas("emas-reversed=true")).text
+    #expect(reversed.range(of: "nope.example.com")!.lowerBound < reversed.range(of: "www.example.com")!.lowerBound)
+    #expect(!ask(batch, of: try emas("emas-query-type=true")).text.contains("\"type\""))
+    #expect(ask(batch + "&query=4", of: try emas("emas-query-type=true")).text.contains("\"type\":1"))
+    #expect(ask(batch, of: try emas("emas-empty-ttl=true")).text.contains(#""ttl":3600}"#))
+    let long = ask("/100000/d?host=www.example.com&query=6", of: try emas("emas-long-ipv6=true")).text
+    #expect(long.contains("2001:0db8:0000:0000:0000:0000:0000:0001"))
+    let sparse = try emas("emas-sparse=true")
+    let one = ask("/100000/d?host=www.example.com&query=4", of: sparse).text
+    #expect(one.contains("\"ttl\"") && !one.contains("origin_ttl") && !one.contains("client_ip"))
+    let two = ask("/v2/d?id=100000&dn=nope.example.com", of: sparse).text
+    #expect(!two.contains("mode") && !two.contains("cip") && !two.contains("ips") && two.contains("no_ip_code"))
+    #expect(ask("/100000/ss", of: try emas("emas-no-servers=true")).text == #"{"service_ip":[],"service_ipv6":[]}"#)
+  }
+
   @Test func `the account never shows its secrets`() {
     var dumped = ""
     dump(EMASAccount(), to: &dumped)

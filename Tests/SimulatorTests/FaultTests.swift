@@ -149,7 +149,7 @@ private let question = Question(name: name("www.example.com"), type: .a)
     for kind in ["bad-rdata", "bad-name"] {
       let octets = try reply(kind)
       #expect(octets.count > 40)
-      #expect(throws: (any Error).self) { try Message.parse(octets) }
+      #expect(try Message.parse(octets).unreadableRecordCount == 1)
     }
   }
 

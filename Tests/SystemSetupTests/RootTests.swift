@@ -11,7 +11,7 @@ import Testing
     machine.file("/etc/largest", String(repeating: "x", count: Root.largestFile))
     machine.file("/etc/larger", String(repeating: "x", count: Root.largestFile + 1))
     #expect(try machine.root.octets(of: "/etc/largest").count == Root.largestFile)
-    #expect(throws: SetupError.refused("/etc/larger: larger than \(Root.largestFile) octets")) {
+    #expect(throws: SetupError.refused("/etc/larger: larger than 1 MiB")) {
       try machine.root.octets(of: "/etc/larger")
     }
     #expect(throws: SetupError.system(path: "/etc/none", call: "read", number: ENOENT)) {

@@ -27,7 +27,7 @@ import Testing
     let loop = SimulatedLoop()
     let transport = SilentTransport()
     let loopGuard = LoopGuard(transport, loop: loop, logger: Logger(label: "quiet") { _ in SwiftLogNoOpLogHandler() })
-    let server = SocketAddress(octets: [192, 0, 2, 53], port: 53)!
+    let server = PlainResolver(SocketAddress(octets: [192, 0, 2, 53], port: 53)!)
     let servers = LocalServers([.address(server)])
     let upstream = LocalDNSUpstream(
       transport, on: loop, systemServers: [], configured: servers, loopGuard: loopGuard)
@@ -54,9 +54,10 @@ private final class SilentTransport: LocalDNSTransport {
   var probes: [DomainName] { asked.withLock { $0 } }
 
   func ask(
-    _ question: Question, dnssecOK: Bool, checkingDisabled: Bool, servers: [SocketAddress], timeout: Duration
-  ) async -> Result<LocalDNSAnswer, LocalDNSFailure> {
+    _ question: Question, dnssecOK: Bool, checkingDisabled: Bool, servers: [PlainResolver], timeout: Duration,
+    objection: @escaping (Message) -> String?
+  ) async -> Result<LocalDNSAnswer, UnansweredQuestion> {
     if question.type == .txt { asked.withLock { $0.append(question.name) } }
-    return .failure(.timedOut)
+    return .failure(UnansweredQuestion(.timedOut, steps: servers.map { .init(server: $0, reason: .timedOut) }))
   }
 }

@@ -5,6 +5,7 @@ import DNSWire
 import EventLoop
 import HTTPClient
 import HTTPDNS
+import LocalDNS
 import TestSupport
 import Testing
 
@@ -21,7 +22,7 @@ import Testing
     _ client: ScriptedPlainDNS, types: [RecordType] = [.a, .aaaa], servers: [String] = ["192.0.2.53:53"]
   ) -> HostLookUp {
     HostLookUp(name("dns.example"), types: types, client: client, loop: loop) {
-      servers.map { SocketAddress(text: $0)! }
+      servers.map { PlainResolver(SocketAddress(text: $0)!) }
     }
   }
 
@@ -50,7 +51,7 @@ import Testing
     #expect(Set(found).count == 1)
     #expect(found[0]?.map(\.description) == ["192.0.2.1", "192.0.2.2", "2001:db8::1"])
     #expect(client.asked.map(\.type) == [.a, .aaaa])
-    #expect(client.asked.allSatisfy { $0.at == begin && $0.servers == [SocketAddress(text: "192.0.2.53:53")!] })
+    #expect(client.asked.allSatisfy { $0.at == begin && $0.servers.map(\.description) == ["192.0.2.53:53"] })
     #expect(loop.now - begin == .milliseconds(80))
   }
 
@@ -160,27 +161,44 @@ import Testing
     #expect(connected == [["192.0.2.1", "192.0.2.2"], ["192.0.2.3"]])
   }
 
+  @Test func `an address that was silent goes behind the others, also when the name gets other addresses`() {
+    var connected: [[String]] = []
+    let answers = [["192.0.2.1", "192.0.2.2"], ["192.0.2.1", "192.0.2.3"], ["192.0.2.1"]]
+    let client = resolver { _, number in (answers[min(number, 2)], 60, .zero) }
+    nonisolated(unsafe) let server = ProviderServer("dns.example:443", lookUp: lookUp(client, types: [.a])) {
+      [loop] addresses in
+      connected.append(addresses.map(\.description))
+      let transport = ScriptedTransport(on: loop) { _ in (.address("192.0.2.7"), .zero) }
+      transport.silentAddresses = ["192.0.2.1"]
+      return transport
+    }
+    for _ in 0..<6 {
+      _ = loop.run { await server.transport(timeout: .seconds(2)) != nil }
+      loop.advance(by: .seconds(30))
+    }
+    #expect(connected == [["192.0.2.1", "192.0.2.2"], ["192.0.2.3", "192.0.2.1"], ["192.0.2.1"]])
+  }
+
   @Test func `a failed connection causes a look-up, at most every five seconds`() {
     let client = resolver { _, number in (["192.0.2.\(number + 1)"], 3600, .zero) }
     let transport = ScriptedTransport(on: loop) { _ in (.refused, .zero) }
+    transport.handshakes = { _ in (HTTPFailure(.refused, "refused"), .zero) }
     let provider = HTTPDNSProvider(
       Configuration.Provider.tested(name: "first"), dialect: JSONDialect(flavour: .generic, path: "/resolve"),
       servers: [ProviderServer("dns.example:443", lookUp: lookUp(client, types: [.a])) { _ in transport }], loop: loop)
-    func ask() {
+    let question = HTTPDNSQuestion(name: name("www.example.com"), type: .a)
+    for _ in 0..<3 {
       loop.run { [loop] in
         _ = await provider.ask(
-          HTTPDNSQuestion(name: name("www.example.com"), type: .a), deadline: loop.now + .seconds(1),
+          question, for: OwnQuestion(question.name, now: loop.now), deadline: loop.now + .seconds(1),
           isLastResort: false)
       }
     }
-    for _ in 0..<3 { ask() }
-    #expect(provider.health.fitness(now: loop.now.nanoseconds) == .down)
-    let asked = client.asked.count
-    #expect(asked == 2)
-    // Clients' questions do not come so far.
+    #expect(provider.report.state.word == "down")
+    // Handshakes look the name up again.
     loop.advance(by: .seconds(60))
     let times = client.asked.map(\.at)
-    #expect(client.asked.count > asked)
+    #expect(times.count > 2)
     #expect(zip(times.dropFirst(1), times.dropFirst(2)).allSatisfy { $1 - $0 >= .seconds(5) })
   }
 
@@ -193,14 +211,16 @@ import Testing
     let question = HTTPDNSQuestion(name: name("www.example.com"), type: .a)
     let begin = loop.now
     let isFailure = loop.run { [loop] in
-      let result = await provider.ask(question, deadline: loop.now + .seconds(1), isLastResort: true)
+      let result = await provider.ask(
+        question, for: OwnQuestion(question.name, now: loop.now), deadline: loop.now + .seconds(1), isLastResort: true)
       return if case .failure = result { true } else { false }
     }
     #expect(isFailure)
     #expect(loop.now - begin <= .seconds(1))
     #expect(transport.sent.isEmpty)
     let isAnswered = loop.run { [loop] in
-      let result = await provider.ask(question, deadline: loop.now + .seconds(1), isLastResort: true)
+      let result = await provider.ask(
+        question, for: OwnQuestion(question.name, now: loop.now), deadline: loop.now + .seconds(1), isLastResort: true)
       return if case .success = result { true } else { false }
     }
     #expect(isAnswered)

@@ -90,7 +90,7 @@ import Testing
     let loop = SimulatedLoop()
     let expired = #"{"code":"SignatureExpired"}"#
     func transfers(offsets: [Int64], fails: @escaping (Int) -> Bool) -> (count: Int, isSuccess: Bool) {
-      let only = ScriptedTransport(on: loop) { number in
+      let only: ProviderScene.Script = { number in
         let date = loop.wallTime + offsets[min(number, offsets.count - 1)]
         let body = fails(number) ? expired : #"{"host":"www.example.com","ips":["192.0.2.7"],"ttl":300}"#
         return (
@@ -100,19 +100,11 @@ import Testing
           .milliseconds(10)
         )
       }
-      let provider = HTTPDNSProvider(
-        Configuration.Provider.tested(name: "first"),
-        dialect: EMASDialect(accountID: "100000", secretKey: Secret("key"), isEncrypted: true),
-        servers: [
-          ProviderServer("server", addresses: [IPAddress(text: "192.0.2.1")!], isVerified: true) { _ in only }
-        ], loop: loop)
-      let result = loop.run {
-        await provider.ask(
-          HTTPDNSQuestion(name: name("www.example.com"), type: .a), deadline: loop.now + .seconds(4), isLastResort: true
-        )
-      }
-      if case .success = result { return (only.sent.count, true) }
-      return (only.sent.count, false)
+      let scene = ProviderScene(
+        on: loop, [only], .tested(name: "first"),
+        dialect: EMASDialect(accountID: "100000", secretKey: Secret("key"), isEncrypted: true))
+      let result = scene.ask(isLastResort: true)
+      return (scene.servers[0].sent.count, result.isAnswer)
     }
     #expect(transfers(offsets: [90_000]) { $0 == 0 } == (2, true))
     // Never more than once, not even where each reply teaches another time; and not at all where it teaches nothing.

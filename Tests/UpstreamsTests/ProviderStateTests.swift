@@ -1,4 +1,4 @@
-// ProviderStateTests.swift -- a provider that is down, aside, at its limit, or has nothing for a name; and who comes along.
+// ProviderStateTests.swift -- a provider that cannot be reached, is silent, pauses or is at its limit, and what ends that.
 
 import Ciphers
 import Configuration
@@ -7,315 +7,402 @@ import EventLoop
 import HTTPClient
 import HTTPDNS
 import HTTPMessage
-import MessageCache
 import TestSupport
 import Testing
 
-@testable import Forwarder
 @testable import ForwarderTestSupport
-@testable import Frontend
-@testable import Resolver
 @testable import Upstreams
 
 @Suite struct ProviderStateTests {
-  private let loop = SimulatedLoop()
-  private let question = HTTPDNSQuestion(name: name("www.example.com"), type: .a)
+  private typealias Scene = ProviderScene
 
-  private func provider(
-    _ servers: [ScriptedTransport],
-    settings: Configuration.Provider = Configuration.Provider.tested(name: "first", hasAccount: true),
-    dialect: any Dialect = JSONDialect(flavour: .generic, path: "/resolve"), isVerified: Bool = true
-  ) -> (HTTPDNSProvider, Notes) {
-    let notes = Notes()
-    let provider = HTTPDNSProvider(
-      settings, dialect: dialect,
-      servers: servers.enumerated().map { number, transport in
-        ProviderServer("server\(number)", addresses: [IPAddress(text: "192.0.2.1")!], isVerified: isVerified) { _ in
-          transport
-        }
-      }, loop: loop
-    ) { notes.add($1) }
-    return (provider, notes)
-  }
+  private static let good = HTTPResult.address("192.0.2.7")
+  private let good = ProviderStateTests.good
 
-  private func server(_ script: @escaping (Int) -> HTTPResult) -> ScriptedTransport {
-    ScriptedTransport(on: loop) { (script($0), .milliseconds(10)) }
-  }
-
-  @discardableResult
-  private func ask(
-    _ provider: HTTPDNSProvider, _ question: HTTPDNSQuestion? = nil, isLastResort: Bool = false
-  ) -> Result<UpstreamAnswer, UpstreamFailure> {
-    let question = question ?? self.question
-    return loop.run { [loop] in
-      await provider.ask(question, deadline: loop.now + .milliseconds(4400), isLastResort: isLastResort)
+  /// Servers that refuse connections until they are back.
+  private func refusing(_ count: Int, until isBack: TestFlag) -> ProviderScene {
+    let scene = ProviderScene(
+      (0..<count).map { _ in { _ in (isBack.isOn ? ProviderStateTests.good : .refused, .milliseconds(1)) } })
+    for server in scene.servers {
+      server.handshakes = { _ in (isBack.isOn ? nil : HTTPFailure(.refused, "refused"), .milliseconds(1)) }
     }
+    return scene
   }
 
-  private func isSuccess(_ result: Result<UpstreamAnswer, UpstreamFailure>) -> Bool {
-    if case .success = result { true } else { false }
-  }
+  // MARK: Servers that cannot be reached
 
-  @Test func `a provider whose servers all failed is skipped until a probe succeeds`() {
-    let isBack = Flag()
-    let servers = (0..<2).map { _ in server { _ in isBack.value ? .address("192.0.2.7") : .refused } }
-    let (provider, _) = provider(servers)
-    for _ in 0..<2 { ask(provider) }
-    let sent = servers.map(\.sent.count)
-    let began = loop.now
-    for _ in 0..<100 { #expect(!isSuccess(ask(provider))) }
-    #expect(loop.now == began)
-    #expect(provider.report.demotions[.down] == 1)
-    #expect(provider.report.demotions[.aside] == 0)
-    #expect(servers.map(\.sent.count) == sent)
-    // The first probe finds it down, the second one up.
-    loop.advance(by: .seconds(6))
-    #expect(servers.map(\.sent.count) == sent.map { $0 + 1 })
-    isBack.value = true
-    #expect(!isSuccess(ask(provider)))
-    loop.advance(by: .seconds(10))
-    #expect(isSuccess(ask(provider)))
-    #expect(provider.counters.probes == 3)
-  }
-
-  @Test func `a server that has failed often enough is put behind the next one, and that is counted`() {
-    let servers = [server { _ in .refused }, server { _ in .address("192.0.2.7") }]
-    let (provider, _) = provider(
-      servers, settings: Configuration.Provider.tested(name: "first", attemptsBeforeSwitch: 2))
-    for _ in 0..<5 { #expect(isSuccess(ask(provider))) }
-    #expect(servers.map(\.sent.count) == [2, 5])
-    #expect(ProviderDemotions.Kind.allCases.map { provider.report.demotions[$0] } == [1, 0, 0])
-  }
-
-  @Test func `an abandoned question goes to no other server`() {
-    let servers = [server { _ in .refused }, server { _ in .address("192.0.2.7") }]
-    let (provider, _) = provider(servers)
-    let isWanted = Flag()
-    func ask() -> Result<UpstreamAnswer, UpstreamFailure> {
-      loop.run { [loop, question] in
-        await provider.ask(
-          question, deadline: loop.now + .milliseconds(4400), isLastResort: false, isWanted: { isWanted.value })
-      }
+  @Test func `a provider whose servers refuse connections costs nobody a wait, and is back within a second`() {
+    let isBack = TestFlag()
+    let scene = refusing(2, until: isBack)
+    scene.ask()
+    let sent = scene.servers.map(\.sent.count)
+    let begin = scene.loop.now
+    for number in 0..<100 {
+      let failure = scene.ask("n\(number).example").failure
+      #expect(failure?.consequence == .notAsked)
+      #expect(failure?.reason == "unreachable: server1 and the others: refused: refused")
     }
-    isWanted.value = true
-    #expect(isSuccess(ask()))
-    #expect(servers.map(\.sent.count) == [1, 1])
-    // Somebody else gets its place while the first server has it.
-    servers[0].script = { _ in
-      isWanted.value = false
-      return (.refused, .milliseconds(10))
-    }
-    #expect(!isSuccess(ask()))
-    #expect(servers.map(\.sent.count) == [2, 1])
+    #expect(scene.loop.now == begin)
+    #expect(scene.servers.map(\.sent.count) == sent)
+    #expect(scene.provider.report.state.word == "down")
+    #expect(ProviderDemotions.Kind.allCases.map { scene.provider.report.demotions[$0] } == [1, 1, 0])
+    isBack.isOn = true
+    scene.loop.advance(by: .seconds(1) + .milliseconds(2))
+    #expect(scene.ask().isAnswer)
+    #expect(scene.recoveries == 1)
+    #expect(scene.provider.report.state == .up)
   }
 
-  @Test func `a provider that goes down on its second server is probed within seconds too`() {
-    let isBack = Flag()
-    let first = server { _ in isBack.value ? .address("192.0.2.7") : .refused }
-    let second = server { $0 == 0 ? .address("192.0.2.8") : .refused }
-    let (provider, _) = provider(
-      [first, second], settings: Configuration.Provider.tested(name: "first", attemptsBeforeSwitch: 1))
-    #expect(isSuccess(ask(provider)))
-    loop.advance(by: .seconds(1))
-    #expect(!isSuccess(ask(provider)))
-    isBack.value = true
-    #expect(!isSuccess(ask(provider)))
-    loop.advance(by: .seconds(6))
-    #expect((try? ask(provider).get().server) == "server0")
+  @Test func `handshakes are not billed and no transfers`() {
+    let scene = refusing(1, until: TestFlag())
+    scene.ask()
+    scene.loop.advance(by: .seconds(60))
+    #expect(scene.provider.counters.transfers == 0)
+    #expect((58...60).contains(scene.provider.counters.handshakes))
+    #expect(scene.provider.counters.units == 0)
   }
 
-  @Test func `the last resort is asked although it is down`() {
-    let isBack = Flag()
-    let only = server { _ in isBack.value ? .address("192.0.2.7") : .refused }
-    let (provider, _) = provider(
-      [only], settings: Configuration.Provider.tested(name: "first", attemptsBeforeSwitch: 1))
-    ask(provider)
-    isBack.value = true
-    #expect(!isSuccess(ask(provider)))
-    #expect(isSuccess(ask(provider, isLastResort: true)))
-    #expect(isSuccess(ask(provider)))
-  }
-
-  @Test func `a probe leads back to the first server, and no client's question is spent on it`() {
-    let isBack = Flag()
-    let first = server { _ in isBack.value ? .address("192.0.2.1") : .refused }
-    let second = server { _ in .address("192.0.2.2") }
-    let (provider, _) = provider(
-      [first, second],
-      settings: Configuration.Provider.tested(name: "first", attemptsBeforeSwitch: 1, returnToFirst: .seconds(60)))
-    for _ in 0..<5 { #expect(isSuccess(ask(provider))) }
-    #expect(first.sent.count == 1)
-    loop.advance(by: .seconds(61))
-    #expect(first.sent.count == 2)
-    isBack.value = true
-    loop.advance(by: .seconds(60))
-    #expect(first.sent.count == 3)
-    #expect((try? ask(provider).get().server) == "server0")
-  }
-
-  @Test func `refused credentials put the provider aside and log a remedy`() {
-    let (refusing, notes) = provider([server { $0 < 2 ? .status(403) : .address("192.0.2.7") }])
-    ask(refusing)
-    #expect(notes.all.count == 1)
-    #expect(notes.all[0].contains("provider first: the provider refused the credentials; backing off for 30 s"))
-    ask(refusing)
-    loop.advance(by: .seconds(30))
-    ask(refusing)
-    #expect(notes.all.last?.contains("backing off for 60 s") == true)
-    loop.advance(by: .seconds(59))
-    #expect(!isSuccess(ask(refusing)))
-    loop.advance(by: .seconds(1))
-    #expect(isSuccess(ask(refusing)))
-    #expect(refusing.counters.transfers == 3)
-  }
-
-  @Test func `a refusal has the HTTP status and a remedy, and so has a refused connection`() {
-    for (status, text) in [
-      (400, "the provider refused the parameters (HTTP status 400); check servers, then the provider's other keys"),
-      (403, "the provider refused the credentials (HTTP status 403); check token"),
-      (404, "the provider does not know the path (HTTP status 404); check servers: another service may listen there"),
-    ] {
-      let (refusing, _) = provider([server { _ in .status(status) }])
-      guard case .failure(let failure) = ask(refusing) else {
-        Issue.record("an answer")
-        continue
-      }
-      #expect(failure.explanation == "server0: \(text)")
-      #expect(failure.trail(of: "first").map(\.description) == ["first: server0: \(text)"])
-    }
-    let (unreachable, _) = provider([server { _ in .refused }])
-    guard case .failure(let failure) = ask(unreachable) else {
-      Issue.record("an answer")
-      return
-    }
+  @Test func `a server that swallows everything is left out within 1.3 s, and its questions go on`() {
+    let scene = ProviderScene([Scene.silent])
+    scene.servers[0].handshakes = { _ in (nil, .seconds(3600)) }
+    let begin = scene.loop.now
+    let failure = scene.ask().failure
+    #expect(scene.loop.now - begin == .milliseconds(1300))
+    #expect(failure?.consequence == .notAsked)
+    #expect(scene.servers[0].losses == 1)
     #expect(
-      failure.trail(of: "first").map(\.description) == [
-        "first: server0: refused: refused; nothing listens there, or a firewall refuses; check servers"
+      scene.provider.report.state == .unreachable(since: scene.loop.wallTime, "server0: timeout: no sign of life"))
+  }
+
+  @Test func `a server that is only slow with a name shakes hands and stays`() {
+    let scene = ProviderScene([Scene.always(good, after: .milliseconds(1900))])
+    #expect(scene.ask().isAnswer)
+    #expect(scene.servers[0].shaken.count == 1)
+    #expect(scene.servers[0].losses == 0)
+  }
+
+  @Test func `a server that answers other questions is not asked for handshakes`() {
+    let scene = ProviderScene([
+      { number in number == 0 ? (.refused, .seconds(3600)) : (ProviderStateTests.good, .milliseconds(10)) }
+    ])
+    scene.begin("slow.example")
+    for _ in 0..<18 {
+      scene.loop.advance(by: .milliseconds(100))
+      #expect(scene.ask().isAnswer)
+    }
+    #expect(scene.servers[0].shaken.isEmpty)
+  }
+
+  @Test func `a connection that is refused beside a living one says nothing about the server`() {
+    let scene = ProviderScene([{ number in (number == 1 ? .refused : ProviderStateTests.good, .milliseconds(10)) }])
+    #expect(scene.ask().isAnswer)
+    #expect(!scene.ask().isAnswer)
+    #expect(scene.provider.report.state == .up)
+    #expect(scene.ask().isAnswer)
+  }
+
+  @Test func `the last resort waits for a server that can be reached, within its time`() {
+    let isBack = TestFlag()
+    let scene = refusing(1, until: isBack)
+    scene.ask()
+    scene.loop.schedule(after: .milliseconds(2500)) { isBack.isOn = true }
+    var begin = scene.loop.now
+    #expect(scene.ask(isLastResort: true).isAnswer)
+    #expect(scene.loop.now - begin < .milliseconds(3100))
+    let other = refusing(1, until: TestFlag())
+    other.ask()
+    begin = other.loop.now
+    #expect(!other.ask(isLastResort: true).isAnswer)
+    #expect(other.loop.now - begin == .milliseconds(4300))
+  }
+
+  @Test func `a question makes a handshake at once if the last one is older than a second`() {
+    let isBack = TestFlag()
+    let scene = refusing(1, until: isBack)
+    scene.ask()
+    // After ten minutes without questions, handshakes are ten seconds apart.
+    scene.loop.advance(by: .seconds(700))
+    let shaken = scene.servers[0].shaken.count
+    scene.loop.advance(by: .seconds(5))
+    let idle = scene.servers[0].shaken.count - shaken
+    #expect(idle <= 1)
+    isBack.isOn = true
+    scene.loop.advance(by: .seconds(2))
+    scene.ask()
+    scene.loop.advance(by: .milliseconds(5))
+    #expect(scene.ask().isAnswer)
+  }
+
+  @Test func `another network ends that a server is left out`() {
+    let scene = refusing(1, until: TestFlag())
+    scene.ask()
+    scene.provider.networkHasChanged()
+    #expect(scene.provider.report.state == .up)
+    #expect(scene.servers[0].renewals == 1)
+  }
+
+  @Test func `an outage and its end are logged once at level debug`() {
+    let isBack = TestFlag()
+    let scene = refusing(2, until: isBack)
+    for _ in 0..<5 { scene.ask() }
+    #expect(
+      scene.details.all == [
+        "provider first: server1 is asked first",
+        "provider first: unreachable: server1 and the others: refused: refused",
       ])
+    isBack.isOn = true
+    scene.loop.advance(by: .seconds(2))
+    #expect(scene.details.all.count == 3)
+    #expect(scene.details.all.last == "provider first: is back; server0 is asked first")
+    #expect(scene.notes.all.isEmpty)
+  }
+
+  // MARK: The order of servers
+
+  @Test func `the first server gets one question after a handshake, and the present one after the short patience`() {
+    let isBack = TestFlag()
+    let scene = ProviderScene(
+      [
+        { _ in (isBack.isOn ? ProviderStateTests.good : .json("{"), .milliseconds(10)) },
+        Scene.always(good, after: .milliseconds(20)),
+      ], .tested(name: "first", attemptsBeforeSwitch: 1, returnToFirst: .seconds(60)))
+    for _ in 0..<5 { #expect(scene.ask().server == "server1") }
+    #expect(scene.servers[0].sent.count == 1)
+    scene.loop.advance(by: .seconds(61))
+    #expect(scene.servers[0].shaken.count == 1 && scene.servers[0].sent.count == 1)
+    // It answers nonsense still: the question goes to the present server, the next ones as well.
+    for _ in 0..<5 { #expect(scene.ask().server == "server1") }
+    #expect(scene.servers[0].sent.count == 2)
+    isBack.isOn = true
+    scene.loop.advance(by: .seconds(61))
+    for _ in 0..<5 { #expect(scene.ask().server == "server0") }
+  }
+
+  @Test func `no question waits for the first server for longer than the short patience`() {
+    let scene = ProviderScene(
+      [
+        { $0 == 0 ? (.json("{"), .milliseconds(10)) : (ProviderStateTests.good, .milliseconds(900)) },
+        Scene.always(good, after: .milliseconds(20)),
+      ], .tested(name: "first", attemptsBeforeSwitch: 1, returnToFirst: .seconds(60)))
+    #expect(scene.ask().server == "server1")
+    scene.loop.advance(by: .seconds(61))
+    for _ in 0..<3 {
+      let begin = scene.loop.now
+      #expect(scene.ask().server == "server1")
+      #expect(
+        scene.loop.now - begin
+          == (scene.servers[0].sent.count == 2 && begin == scene.servers[0].sent[1].at
+            ? .milliseconds(170) : .milliseconds(20)))
+    }
+    #expect(scene.servers[0].sent.count == 2)
+  }
+
+  // MARK: Silence
+
+  @Test func `a provider that gives no verdicts is asked on, and one verdict ends the silence`() {
+    let isBack = TestFlag()
+    let scene = ProviderScene([
+      { _ in isBack.isOn ? (ProviderStateTests.good, .milliseconds(10)) : (.status(403), .milliseconds(10)) }
+    ])
+    let since = scene.loop.wallTime
+    for number in 0..<3 { scene.ask("n\(number).example") }
+    #expect(scene.provider.report.state == .up && !scene.provider.isSilent)
+    scene.loop.advance(by: .seconds(2))
+    #expect(scene.provider.report.state == .noAnswers(since: since))
+    #expect(scene.provider.report.advice == "check token")
+    #expect(scene.provider.isSilent && scene.provider.shortPatience == .milliseconds(150))
+    scene.ask("n3.example")
+    #expect(scene.details.all == ["provider first: no answers"])
+    isBack.isOn = true
+    #expect(scene.ask().isAnswer)
+    #expect(scene.recoveries == 1)
+    #expect(scene.provider.report.state == .up && !scene.provider.isSilent && scene.provider.isFit)
+    #expect(scene.details.all.last == "provider first: is back; server0 is asked first")
+  }
+
+  @Test func `a refresh without a verdict makes the next ones wait five seconds, clients' questions do not`() {
+    let isBack = TestFlag()
+    let scene = ProviderScene([{ _ in (isBack.isOn ? ProviderStateTests.good : .status(429), .milliseconds(10)) }])
+    func refresh() {
+      scene.loop.run {
+        let question = HTTPDNSQuestion(name: name("www.example.com"), type: .a)
+        _ = await scene.provider.refresh([question], deadline: scene.loop.now + .seconds(4))
+      }
+    }
+    refresh()
+    #expect(scene.provider.isFit)
+    for number in 0..<20 { scene.ask("n\(number).example") }
+    #expect(scene.provider.isFit)
+    refresh()
+    #expect(!scene.provider.isFit)
+    scene.loop.advance(by: .milliseconds(4999))
+    #expect(!scene.provider.isFit)
+    scene.loop.advance(by: .milliseconds(1))
+    #expect(scene.provider.isFit)
+    refresh()
+    isBack.isOn = true
+    #expect(!scene.provider.isFit)
+    scene.ask()
+    #expect(scene.provider.isFit)
+  }
+
+  // MARK: Pauses
+
+  /// EMAS, which has error codes of its own.
+  private func emas(_ script: @escaping Scene.Script) -> ProviderScene {
+    ProviderScene(
+      [script], dialect: EMASDialect(accountID: "100000", secretKey: Secret("key"), isEncrypted: true))
+  }
+
+  private static func code(_ text: String) -> HTTPResult {
+    .response(
+      HTTPResponse(status: 403, contentType: "application/json", body: Array(#"{"code":"\#(text)"}"#.utf8)))
+  }
+
+  private static let ips = HTTPResult.json(#"{"host":"www.example.com","ips":["192.0.2.7"],"ttl":300}"#)
+
+  @Test func `the service's own word about the account begins a pause, which is logged with a remedy`() {
+    let scene = emas { number in
+      (number < 2 ? ProviderStateTests.code("InvalidSignature") : ProviderStateTests.ips, .milliseconds(10))
+    }
+    #expect(!scene.ask().isAnswer)
+    #expect(scene.notes.all.count == 1)
+    let line = "provider first: the provider refused the credentials; pausing for 30 s; check token"
+    #expect(scene.notes.all.first == line)
+    let failure = scene.ask().failure
+    #expect(failure?.consequence == .notAsked && failure?.isLogged == true)
+    #expect(failure?.reason == "pausing: the provider refused the credentials")
+    #expect(scene.servers[0].sent.count == 1)
+    #expect(
+      scene.provider.report.state
+        == .pausing("the provider refused the credentials", until: scene.loop.wallTime + 30))
+    scene.loop.advance(by: .seconds(30))
+    #expect(!scene.ask().isAnswer)
+    #expect(scene.notes.all.last?.contains("pausing for 60 s") == true)
+    // One question in 30 s is a trial, and its verdict ends the pause.
+    scene.loop.advance(by: .milliseconds(29_900))
+    #expect(!scene.ask().isAnswer)
+    #expect(scene.servers[0].sent.count == 2)
+    scene.loop.advance(by: .milliseconds(100))
+    #expect(scene.ask().isAnswer)
+    #expect(scene.ask().isAnswer)
+    #expect(scene.recoveries == 1)
+  }
+
+  @Test(arguments: [400, 401, 403, 404, 429])
+  func `a bare status is a matter of the name`(status: Int) {
+    let scene = ProviderScene([{ (($0 < 50 ? .status(status) : ProviderStateTests.good), .milliseconds(10)) }])
+    for number in 0..<50 { #expect(scene.ask("n\(number).example").failure?.consequence == .nextUpstream) }
+    #expect(scene.servers[0].sent.count == 50)
+    #expect(scene.ask().isAnswer)
+    #expect(scene.notes.all.isEmpty)
   }
 
   @Test func `simultaneous refusals count once`() {
-    let (refusing, notes) = provider([server { _ in .status(401) }])
-    loop.run { [loop, question] in
-      let tasks = [RecordType.a, .aaaa].map { type in
-        Task(executorPreference: loop) {
-          let question = HTTPDNSQuestion(name: question.name, type: type)
-          return await refusing.ask(question, deadline: loop.now + .milliseconds(4400), isLastResort: false)
-        }
-      }
-      for task in tasks { _ = await task.value }
-    }
-    #expect(refusing.counters.transfers == 2)
-    #expect(notes.all.count == 1 && notes.all[0].contains("backing off for 30 s"))
+    let scene = emas { _ in (ProviderStateTests.code("InvalidSignature"), .milliseconds(10)) }
+    _ = scene.askAtOnce((0..<20).map { "n\($0).example" })
+    #expect(scene.provider.counters.transfers == 20)
+    #expect(scene.notes.all.count == 1 && scene.notes.all[0].contains("pausing for 30 s"))
   }
 
-  @Test func `a wrong clock that looks like wrong credentials is corrected or named`() {
+  @Test func `Retry-After is kept once names of three domains got it`() {
+    let busy = HTTPResult.response(HTTPResponse(status: 429, retryAfter: .seconds(17)))
+    let scene = ProviderScene([{ ($0 < 3 ? busy : ProviderStateTests.good, .milliseconds(10)) }])
+    for number in 0..<3 { scene.ask("www.n\(number).example") }
+    scene.loop.advance(by: .seconds(16))
+    #expect(!scene.ask().isAnswer)
+    scene.loop.advance(by: .seconds(1))
+    #expect(scene.ask().isAnswer)
+    #expect(scene.servers[0].sent.count == 4)
+  }
+
+  @Test func `a server that asks for calm is not asked for a second`() {
+    let scene = ProviderScene([
+      { ($0 == 0 ? .failure(HTTPFailure(.calm, "calm", wasSent: true)) : ProviderStateTests.good, .milliseconds(10)) }
+    ])
+    #expect(scene.ask().failure?.consequence == .nextUpstream)
+    #expect(scene.ask().failure?.consequence == .notAsked)
+    scene.loop.advance(by: .seconds(1))
+    #expect(scene.ask().isAnswer)
+  }
+
+  @Test func `another network does not end a pause`() {
+    let scene = emas { _ in (ProviderStateTests.code("InvalidSignature"), .milliseconds(10)) }
+    scene.ask()
+    scene.provider.networkHasChanged()
+    #expect(scene.provider.report.state.word == "aside")
+  }
+
+  // MARK: Clocks
+
+  @Test func `a wrong clock that looks like a wrong signature is corrected or named`() {
     func ask(isVerified: Bool) -> (isSuccess: Bool, transfers: Int, notes: [String]) {
-      let signing = AliDNSDialect(
-        credential: .init(accountID: "1", accessKeyID: "2", accessKeySecret: Secret("3")), isEncrypted: isVerified)
-      let wallTime = loop.wallTime
-      let only = server { number in
-        let body =
-          #"{"Status":0,"Question":{"name":"www.example.com.","type":1},"#
-          + #""Answer":[{"name":"www.example.com.","TTL":300,"type":1,"data":"192.0.2.7"}]}"#
-        return number > 0 ? .json(body) : .response(HTTPResponse(status: 401, date: wallTime + 5_000))
-      }
-      let (provider, notes) = provider([only], dialect: signing, isVerified: isVerified)
-      return (isSuccess(self.ask(provider)), only.sent.count, notes.all)
+      let scene = ProviderScene(
+        [
+          { number in
+            let body =
+              number > 0
+              ? #"{"host":"www.example.com","ips":["192.0.2.7"],"ttl":300}"# : #"{"code":"InvalidSignature"}"#
+            let response = HTTPResponse(
+              status: number > 0 ? 200 : 403, contentType: "application/json", date: 1_000_005_000,
+              body: Array(body.utf8))
+            return (.response(response), .milliseconds(10))
+          }
+        ], dialect: EMASDialect(accountID: "100000", secretKey: Secret("key"), isEncrypted: true),
+        isVerified: isVerified)
+      return (scene.ask().isAnswer, scene.servers[0].sent.count, scene.notes.all)
     }
     let corrected = ask(isVerified: true)
     #expect(corrected.isSuccess && corrected.transfers == 2 && corrected.notes.isEmpty)
     let named = ask(isVerified: false)
     #expect(!named.isSuccess && named.transfers == 1)
-    let advice = "set the machine's clock, which differs from the provider's by 5000 s"
-    #expect(named.notes.first?.hasSuffix(advice) == true)
-  }
-
-  @Test func `a quota holds for as long as the provider says`() {
-    let busy = HTTPResult.response(HTTPResponse(status: 429, retryAfter: .seconds(17)))
-    let (provider, _) = provider([server { $0 == 0 ? busy : .address("192.0.2.7") }])
-    ask(provider)
-    loop.advance(by: .seconds(16))
-    #expect(!isSuccess(ask(provider)))
-    loop.advance(by: .seconds(1))
-    #expect(isSuccess(ask(provider)))
-  }
-
-  @Test func `transfers beyond requests_per_second fail without being remembered`() {
-    let only = server { _ in .address("192.0.2.7") }
-    let (provider, _) = provider([only], settings: Configuration.Provider.tested(name: "first", requestsPerSecond: 2))
-    var failures = 0
-    for _ in 0..<400 {
-      if case .failure(let failure) = ask(provider) {
-        #expect(failure.blame == .ourselves)
-        failures += 1
-        loop.advance(by: .milliseconds(10))
-      }
-    }
-    let seconds = Int((loop.now - BootInstant(nanoseconds: 1_000_000_000_000)).nanoseconds / 1_000_000_000)
-    #expect(only.sent.count <= 2 * (seconds + 1) + 2)
-    #expect(only.sent.count >= 2 * seconds)
-    #expect(failures > 100)
-  }
-
-  @Test func `a day's units are spent once, and the next day is a new one`() {
-    let only = server { _ in .address("192.0.2.7") }
-    let dialect = AliDNSDialect(credential: nil, isEncrypted: true)
-    let (provider, _) = provider(
-      [only], settings: Configuration.Provider.tested(name: "first", unitsPerDay: 12), dialect: dialect)
-    let body = #"{"Status":0,"Question":{"name":"www.example.com.","type":1},"#
-    only.script = { _ in
-      (.json(body + #""Answer":[{"name":"www.example.com.","TTL":300,"type":1,"data":"192.0.2.7"}]}"#), .zero)
-    }
-    for _ in 0..<10 { ask(provider) }
-    #expect(only.sent.count == 3)
-    #expect(provider.counters.units == 15)
-    loop.advance(by: .seconds(86_400))
-    #expect(isSuccess(ask(provider)))
-  }
-
-  @Test func `an empty answer that may mean "not in the list" is not paid for again, until it is forgotten`() throws {
-    let only = server { _ in .json("[]") }
-    let dialect = AliDNSDialect(credential: nil, form: .short, isEncrypted: true)
-    let (remembering, _) = provider([only], dialect: dialect)
-    for _ in 0..<10 { #expect(try ask(remembering).get().answer.isEmptyAmbiguous) }
-    #expect(only.sent.count == 1)
-    #expect(remembering.counters.notListed == 9)
-    loop.advance(by: .seconds(600))
-    ask(remembering)
-    #expect(only.sent.count == 2)
-    remembering.forgetNotListed(.everything)
-    ask(remembering)
-    #expect(only.sent.count == 3)
-    // Where empty answers are taken at their word there is nothing to remember.
-    let (believing, _) = provider(
-      [only], settings: Configuration.Provider.tested(name: "first", fallsBackOnEmpty: false), dialect: dialect)
-    for _ in 0..<2 { #expect(try !ask(believing).get().answer.isEmptyAmbiguous) }
-    #expect(believing.counters.transfers == 2)
+    #expect(named.notes.first?.contains("set the machine's clock, which differs from the provider's by") == true)
   }
 
   @Test func `the clock is learned from authenticated responses only`() {
-    func ask(isVerified: Bool) -> [String] {
+    func times(isVerified: Bool) -> [Int64] {
       let signing = AliDNSDialect(
         credential: .init(accountID: "1", accessKeyID: "2", accessKeySecret: Secret("3")), isEncrypted: isVerified)
-      let wallTime = loop.wallTime
-      let only = server { _ in
-        .response(HTTPResponse(status: 200, contentType: "text/html", date: wallTime + 5_000))
-      }
-      let (provider, _) = provider([only], dialect: signing, isVerified: isVerified)
-      for _ in 0..<2 { self.ask(provider, isLastResort: true) }
-      return only.sent.map { sent in
-        String(sent.request.target.split(separator: "ts=")[1].prefix { $0 != "&" })
+      let loop = SimulatedLoop()
+      let scene = ProviderScene(
+        on: loop,
+        [
+          { _ in
+            (
+              .response(HTTPResponse(status: 200, contentType: "text/html", date: loop.wallTime + 5_000)),
+              .milliseconds(10)
+            )
+          }
+        ], dialect: signing, isVerified: isVerified)
+      for _ in 0..<2 { scene.ask() }
+      return scene.servers[0].sent.map { sent in
+        Int64(sent.request.target.split(separator: "ts=")[1].prefix { $0 != "&" })!
       }
     }
-    let learned = ask(isVerified: true)
-    #expect(Int64(learned[1])! - Int64(learned[0])! >= 4_990)
-    let unlearned = ask(isVerified: false)
-    #expect(Int64(unlearned[1])! - Int64(unlearned[0])! < 10)
+    let learned = times(isVerified: true)
+    #expect(learned[1] - learned[0] >= 4_990)
+    let unlearned = times(isVerified: false)
+    #expect(unlearned[1] - unlearned[0] < 10)
   }
-}
 
-/// Something that a script looks at and a test changes.
-private final class Flag: @unchecked Sendable {
-  var value = false
+  // MARK: Names without answers
+
+  @Test func `an empty answer that may mean "not in the list" is not paid for again, until it is forgotten`() throws {
+    let dialect = AliDNSDialect(credential: nil, form: .short, isEncrypted: true)
+    let remembering = ProviderScene([Scene.always(.json("[]"))], dialect: dialect)
+    for _ in 0..<10 { #expect(try remembering.ask().get().answer.isEmptyAmbiguous) }
+    #expect(remembering.servers[0].sent.count == 1)
+    #expect(remembering.provider.counters.notListed == 9)
+    remembering.loop.advance(by: .seconds(600))
+    remembering.ask()
+    #expect(remembering.servers[0].sent.count == 2)
+    remembering.provider.forgetNotListed(.everything)
+    remembering.ask()
+    #expect(remembering.servers[0].sent.count == 3)
+    // Where empty answers are taken at their word there is nothing to remember.
+    let believing = ProviderScene(
+      [Scene.always(.json("[]"))], .tested(name: "first", fallsBackOnEmpty: false), dialect: dialect)
+    for _ in 0..<2 { #expect(try !believing.ask().get().answer.isEmptyAmbiguous) }
+    #expect(believing.provider.counters.transfers == 2)
+  }
 }

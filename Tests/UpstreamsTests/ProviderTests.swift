@@ -9,170 +9,194 @@ import HTTPMessage
 import TestSupport
 import Testing
 
-@testable import Forwarder
 @testable import ForwarderTestSupport
-@testable import Frontend
-@testable import Resolver
 @testable import Upstreams
 
 @Suite struct ProviderTests {
-  let loop = SimulatedLoop()
-  private let question = HTTPDNSQuestion(name: name("www.example.com"), type: .a)
+  private typealias Scene = ProviderScene
 
-  private func server(
-    _ result: HTTPResult, after latency: Duration = .milliseconds(10)
-  ) -> ScriptedTransport {
-    ScriptedTransport(on: loop) { _ in (result, latency) }
+  private func scene(
+    _ servers: [(HTTPResult, Duration)], attemptsBeforeSwitch: Int = 3
+  ) -> ProviderScene {
+    ProviderScene(
+      servers.map { Scene.always($0.0, after: $0.1) },
+      .tested(name: "first", hasAccount: true, attemptsBeforeSwitch: attemptsBeforeSwitch))
   }
 
-  private func provider(_ servers: [ScriptedTransport], attemptsBeforeSwitch: Int = 3) -> HTTPDNSProvider {
-    HTTPDNSProvider(
-      Configuration.Provider.tested(name: "first", hasAccount: true, attemptsBeforeSwitch: attemptsBeforeSwitch),
-      dialect: JSONDialect(flavour: .generic, path: "/resolve"),
-      servers: servers.enumerated().map { number, transport in
-        ProviderServer("server\(number)", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in transport }
-      },
-      loop: loop)
+  private func scene(_ servers: [HTTPResult], attemptsBeforeSwitch: Int = 3) -> ProviderScene {
+    scene(servers.map { ($0, .milliseconds(10)) }, attemptsBeforeSwitch: attemptsBeforeSwitch)
   }
 
-  private func ask(
-    _ provider: HTTPDNSProvider, within time: Duration = .milliseconds(4400)
-  ) -> Result<UpstreamAnswer, UpstreamFailure> {
-    return loop.run { [loop, question] in await provider.ask(question, deadline: loop.now + time, isLastResort: true) }
-  }
-
-  private func failure(_ result: Result<UpstreamAnswer, UpstreamFailure>) -> UpstreamFailure? {
-    if case .failure(let failure) = result { failure } else { nil }
-  }
+  private let good = HTTPResult.address("192.0.2.7")
 
   @Test func `a question is sent to the first server, which answers`() throws {
-    let servers = [server(.address("192.0.2.7")), server(.refused)]
-    let answer = try ask(provider(servers)).get()
+    let scene = scene([good, .refused])
+    let answer = try scene.ask().get()
     #expect(answer.server == "server0")
     #expect(answer.answer.answers.map(\.rdata) == [[192, 0, 2, 7]])
-    #expect(servers.map(\.sent.count) == [1, 0])
-    #expect(servers[0].sent[0].request.target == "/resolve?name=www.example.com&type=1")
-    #expect(servers[0].sent[0].timeout == .seconds(2))
+    #expect(scene.servers.map(\.sent.count) == [1, 0])
+    #expect(scene.servers[0].sent[0].request.target == "/resolve?name=www.example.com&type=1")
+    #expect(scene.servers[0].sent[0].timeout == .seconds(2))
   }
 
   @Test func `within one question the next server is tried, and none twice`() {
-    let servers = [server(.refused), server(.refused)]
-    for attempts in [1, 2, 3] {
-      let before = servers.map(\.sent.count)
-      #expect(failure(ask(provider(servers, attemptsBeforeSwitch: attempts)))?.extendedError == .networkError)
-      #expect(servers.map(\.sent.count) == before.map { $0 + 1 })
+    let scene = scene([.json("{"), .json("{")])
+    for number in 1...3 {
+      #expect(scene.ask("n\(number).example").failure?.extendedError == .invalidData)
+      #expect(scene.servers.map(\.sent.count) == [number, number])
     }
   }
 
-  @Test func `one question is sent to three servers at most`() {
-    let servers = (0..<5).map { _ in server(.refused) }
-    _ = ask(provider(servers))
-    #expect(servers.map(\.sent.count) == [1, 1, 1, 0, 0])
+  @Test func `one question costs three transfers at most`() {
+    let scene = scene(Array(repeating: .json("{"), count: 5))
+    scene.ask()
+    #expect(scene.servers.map(\.sent.count) == [1, 1, 1, 0, 0])
   }
 
-  @Test func `after attempts_before_switch failures questions begin with the next server`() throws {
-    let servers = [server(.refused), server(.address("192.0.2.8"))]
-    let provider = provider(servers)
-    for _ in 0..<3 { #expect(try ask(provider).get().server == "server1") }
-    #expect(servers.map(\.sent.count) == [3, 3])
-    for _ in 0..<3 { #expect(try ask(provider).get().server == "server1") }
-    #expect(servers.map(\.sent.count) == [3, 6])
+  @Test func `servers that cannot be reached cost no attempt and no time`() {
+    let scene = ProviderScene(
+      (0..<5).map { number in Scene.always(number < 4 ? .refused : good, after: .zero) })
+    let begin = scene.loop.now
+    #expect(scene.ask().server == "server4")
+    #expect(scene.loop.now == begin)
+    // They are left out from then on.
+    for number in 0..<3 { #expect(scene.ask("n\(number).example").server == nil) }
+    #expect(scene.servers.map(\.sent.count) == [1, 1, 1, 1, 4])
   }
 
-  @Test func `a success in between restarts the count`() throws {
-    let flaky = ScriptedTransport(on: loop) { number in
-      (number % 3 == 2 ? .address("192.0.2.7") : .refused, .milliseconds(10))
-    }
-    let other = server(.address("192.0.2.8"))
-    let provider = provider([flaky, other])
-    for _ in 0..<9 { _ = try ask(provider).get() }
-    #expect(flaky.sent.count == 9)
-    #expect(other.sent.count == 6)
+  @Test func `after attempts_before_switch failures questions begin with the next server`() {
+    let scene = scene([.json("{"), good])
+    for _ in 0..<3 { #expect(scene.ask().server == "server1") }
+    #expect(scene.servers.map(\.sent.count) == [3, 3])
+    for _ in 0..<3 { #expect(scene.ask().server == "server1") }
+    #expect(scene.servers.map(\.sent.count) == [3, 6])
+    #expect(ProviderDemotions.Kind.allCases.map { scene.provider.report.demotions[$0] } == [1, 0, 0])
   }
 
-  @Test func `a silent server has its timeout, the next one the rest, and the deadline holds`() throws {
-    let silent = (0..<3).map { _ in server(.address("192.0.2.7"), after: .seconds(60)) }
-    let begin = loop.now
-    #expect(failure(ask(provider(silent)))?.extendedError == .networkError)
-    #expect(loop.now - begin == .milliseconds(4400))
-    #expect(silent.map { $0.sent.first?.timeout } == [.seconds(2), .seconds(2), .milliseconds(400)])
-  }
-
-  @Test func `a server that was not given its time has not failed`() throws {
-    let slow = server(.address("192.0.2.7"), after: .milliseconds(500))
-    let provider = provider([slow, server(.address("192.0.2.8"))], attemptsBeforeSwitch: 1)
-    #expect(failure(ask(provider, within: .milliseconds(300))) != nil)
-    #expect(try ask(provider).get().server == "server0")
+  @Test func `a silent server has its timeout, the next one the rest, and the deadline holds`() {
+    let scene = ProviderScene([Scene.silent, Scene.silent, Scene.silent])
+    let begin = scene.loop.now
+    #expect(scene.ask().failure?.extendedError == .networkError)
+    #expect(scene.loop.now - begin == .milliseconds(4400))
+    #expect(scene.servers.map { $0.sent.first?.timeout } == [.seconds(2), .seconds(2), .milliseconds(400)])
   }
 
   @Test func `with too little time nothing is sent`() {
-    let servers = [server(.address("192.0.2.7"))]
-    #expect(failure(ask(provider(servers), within: .milliseconds(99)))?.extendedError == .noReachableAuthority)
-    #expect(failure(ask(provider(servers), within: .seconds(-1))) != nil)
-    #expect(servers[0].sent.isEmpty)
+    let scene = scene([good])
+    #expect(scene.ask(within: .milliseconds(99)).failure?.extendedError == .noReachableAuthority)
+    #expect(scene.ask(within: .seconds(-1)).failure != nil)
+    #expect(scene.servers[0].sent.isEmpty)
   }
 
   @Test(
     arguments: [
-      (.status(401), 1), (.status(403), 1), (.status(429), 1), (.status(400), 5), (.status(404), 5),
-      (.failure(HTTPFailure(.busy, "too many")), 5),
-    ] as [(HTTPResult, Int)])
-  func `a refusal that applies to the account is not retried at other servers`(
-    result: HTTPResult, transfers: Int
-  ) {
-    let servers = [server(result), server(.address("192.0.2.8"))]
-    let provider = provider(servers, attemptsBeforeSwitch: 1)
-    for _ in 0..<5 { #expect(failure(ask(provider))?.extendedError == .other) }
-    #expect(servers.map(\.sent.count) == [transfers, 0])
-  }
-
-  @Test(
-    arguments: [
-      .status(500), .status(302), .json("{"), .json(#"{"Status":0,"Question":[{"name":"other.example","type":1}]}"#),
-      .failure(HTTPFailure(.certificate, "expired")), .failure(HTTPFailure(.reset, "reset")),
+      .status(401), .status(403), .status(429), .status(400), .status(404), .json(#"{"Status":0,"TC":true}"#),
+      .json(#"{"Status":0,"Question":[{"name":"other.example","type":1}]}"#),
+      .failure(HTTPFailure(.tooLarge, "too long", wasSent: true)), .failure(HTTPFailure(.busy, "too many")),
     ] as [HTTPResult])
-  func `one server's failure leads to the next server`(result: HTTPResult) throws {
-    let servers = [server(result), server(.address("192.0.2.8"))]
-    #expect(try ask(provider(servers)).get().server == "server1")
+  func `a refusal or nonsense would be the same at other servers, and billed`(result: HTTPResult) {
+    let scene = scene([result, good], attemptsBeforeSwitch: 1)
+    for _ in 0..<5 { #expect(!scene.ask().isAnswer) }
+    #expect(scene.servers.map(\.sent.count) == [5, 0])
+  }
+
+  @Test(
+    arguments: [
+      .status(500), .status(302), .json("{"), .failure(HTTPFailure(.certificate, "expired")),
+      .failure(HTTPFailure(.reset, "reset", wasSent: true)), .failure(HTTPFailure(.timeout, "late", wasSent: true)),
+    ] as [HTTPResult])
+  func `one server's failure leads to the next server`(result: HTTPResult) {
+    #expect(scene([result, good]).ask().server == "server1")
+  }
+
+  @Test(arguments: [HTTPResult.status(503), .failure(HTTPFailure(.reset, "reset", wasSent: true))])
+  func `the only server has a second chance after a passing fault, and no third`(result: HTTPResult) {
+    let scene = ProviderScene([{ ($0 % 3 < 2 ? result : .address("192.0.2.7"), .milliseconds(10)) }])
+    #expect(!scene.ask().isAnswer)
+    #expect(scene.servers[0].sent.count == 2)
+    #expect(scene.ask().isAnswer)
+  }
+
+  @Test func `while a provider gives no verdicts, a question costs one transfer`() {
+    let scene = scene([.status(500), .status(500)])
+    for number in 0..<3 { scene.ask("n\(number).example") }
+    scene.loop.advance(by: .seconds(2))
+    let sent = scene.servers.map(\.sent.count).reduce(0, +)
+    scene.ask("n3.example")
+    #expect(scene.servers.map(\.sent.count).reduce(0, +) == sent + 1)
+    #expect(scene.provider.isSilent && scene.provider.shortPatience == .milliseconds(150))
+  }
+
+  @Test func `an abandoned question goes to no other server`() {
+    let scene = scene([.json("{"), good])
+    let asking = AbandonedQuestion()
+    func ask() -> Bool {
+      scene.loop.run {
+        await scene.provider.ask(
+          HTTPDNSQuestion(name: name("www.example.com"), type: .a), for: asking,
+          deadline: scene.loop.now + .seconds(4), isLastResort: false
+        ).isAnswer
+      }
+    }
+    #expect(ask())
+    #expect(scene.servers.map(\.sent.count) == [1, 1])
+    // Another question gets its place while the first server has it.
+    scene.servers[0].script = { _ in
+      asking.isWanted = false
+      return (.json("{"), .milliseconds(10))
+    }
+    #expect(!ask())
+    #expect(scene.servers.map(\.sent.count) == [2, 1])
   }
 
   @Test func `data that cannot be read makes the type unserved`() {
     let svcb = HTTPResult.json(
       #"{"Status":0,"Answer":[{"name":"www.example.com.","type":65,"TTL":300,"data":"mandatory nonsense ="}]}"#)
-    let servers = [server(svcb), server(svcb)]
-    let provider = provider(servers)
-    let result = loop.run { [loop] in
-      await provider.ask(
-        HTTPDNSQuestion(name: name("www.example.com"), type: .https), deadline: loop.now + .seconds(4),
+    let scene = scene([svcb, svcb])
+    let result = scene.loop.run {
+      let question = HTTPDNSQuestion(name: name("www.example.com"), type: .https)
+      return await scene.provider.ask(
+        question, for: OwnQuestion(question.name, now: scene.loop.now), deadline: scene.loop.now + .seconds(4),
         isLastResort: true)
     }
-    #expect(failure(result)?.extendedError == .notSupported)
-    #expect(servers.map(\.sent.count) == [1, 0])
-  }
-
-  @Test func `simultaneous failures ask no server twice`() {
-    let servers = (0..<3).map { number in server(.refused, after: .milliseconds(10 + 7 * number)) }
-    let provider = provider(servers, attemptsBeforeSwitch: 1)
-    for _ in 0..<10 {
-      let before = servers.map(\.sent.count)
-      loop.run { [loop, question] in
-        let tasks = (0..<2).map { _ in
-          Task(executorPreference: loop) {
-            _ = await provider.ask(question, deadline: loop.now + .seconds(4), isLastResort: true)
-          }
-        }
-        for task in tasks { await task.value }
-      }
-      #expect(servers.map(\.sent.count) == before.map { $0 + 2 })
-    }
+    #expect(result.failure?.extendedError == .notSupported)
+    #expect(scene.servers.map(\.sent.count) == [1, 0])
   }
 
   @Test func `the reason of a failure does not contain the request's target`() throws {
-    let results: [HTTPResult] = [.status(403), .status(500), .json("{"), .refused]
-    for result in results {
-      let reason = try #require(failure(ask(provider([server(result)])))).reason
+    for result in [.status(403), .status(500), .json("{"), .refused] as [HTTPResult] {
+      let reason = try #require(scene([result]).ask().failure).reason
       #expect(reason.hasPrefix("server0: "))
       #expect(!reason.contains("?") && !reason.contains("example"))
     }
   }
+
+  @Test func `a refusal has the HTTP status and a remedy, and so has a refused connection`() throws {
+    for (result, text) in [
+      (
+        .status(400),
+        "the provider refused the parameters (HTTP status 400); check servers, then the provider's other keys"
+      ),
+      (.status(403), "the provider refused the credentials (HTTP status 403); check token"),
+      (
+        .status(404),
+        "the provider does not know the path (HTTP status 404); check servers: another service may listen there"
+      ),
+      (.refused, "refused: refused; nothing listens there, or a firewall refuses; check servers"),
+    ] as [(HTTPResult, String)] {
+      let failure = try #require(scene([result]).ask().failure)
+      #expect(failure.explanation == "server0: \(text)")
+      #expect(failure.trail(of: "first").map(\.description) == ["first: server0: \(text)"])
+    }
+  }
+}
+
+/// A question that loses its place.
+private final class AbandonedQuestion: QuestionInFlight, @unchecked Sendable {
+  let client = OwnQuestion(name("www.example.com"), now: BootInstant(nanoseconds: 0)).client
+  let domain = OwnQuestion(name("www.example.com"), now: BootInstant(nanoseconds: 0)).domain
+  let startedAt = BootInstant(nanoseconds: 1_000_000_000_000)
+  var isWanted = true
+  func awaitsConnection() {}
+  func gotConnection() {}
 }

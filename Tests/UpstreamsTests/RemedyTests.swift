@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test func `too many requests lead to requests_per_second first, and no quota is called used up`() {
-    let quota = HTTPDNSFailure.quota(retryAfter: nil)
+    let quota = HTTPDNSFailure.quota
     for (kind, _) in RemedyTests.kinds {
       let console = kind.hasAccount ? ", or raise the quota in the provider's console" : ""
       #expect(quota.remedy(provider(kind)) == "set requests_per_second\(console)")
@@ -107,10 +107,10 @@ import Testing
         case .alidns, .tencent, .emas: "servers"
         }
       let (direct, proxied) = (provider(kind), provider(kind, proxy: "http://192.0.2.3:3128"))
-      #expect(HTTPDNSFailure.badParameter.remedy(direct) == "check \(place), then the provider's other keys")
+      #expect(HTTPDNSFailure.status(400).remedy(direct) == "check \(place), then the provider's other keys")
       #expect(
-        HTTPDNSFailure.badPath.remedy(direct).hasSuffix(place)
-          || HTTPDNSFailure.badPath.remedy(direct).contains("\(place):"))
+        HTTPDNSFailure.status(404).remedy(direct).hasSuffix(place)
+          || HTTPDNSFailure.status(404).remedy(direct).contains("\(place):"))
       let refused = HTTPFailure(.refused, "Connection refused")
       #expect(refused.remedy(direct) == "nothing listens there, or a firewall refuses; check \(place)")
       #expect(refused.remedy(proxied) == "nothing listens there, or a firewall refuses; check proxy")

@@ -34,18 +34,25 @@ import Testing
     ScriptedTransport(on: loop) { (script($0), latency) }
   }
 
-  private func server(_ address: String, after latency: Duration = .milliseconds(10), _ result: HTTPResult) {
-    listed.transports[address] = ScriptedTransport(on: loop) { _ in (result, latency) }
+  @discardableResult
+  private func server(
+    _ address: String, after latency: Duration = .milliseconds(10), _ result: HTTPResult
+  ) -> ScriptedTransport {
+    let transport = ScriptedTransport(on: loop) { _ in (result, latency) }
+    listed.transports[address] = transport
+    return transport
   }
 
-  private func answering(_ address: String) {
-    server(address, .json(#"{"host":"www.example.com","ips":["203.0.113.7"],"ttl":300}"#))
-  }
+  private static let answer = HTTPResult.json(#"{"host":"www.example.com","ips":["203.0.113.7"],"ttl":300}"#)
 
+  private func answering(_ address: String) { server(address, ServerScheduleTests.answer) }
+
+  /// A provider whose boot servers give lists by these transports, and this result to questions.
   private func provider(
-    _ boot: [ScriptedTransport], identity: String = "100000 http cn", file: StateFile? = nil,
-    attemptsBeforeSwitch: Int = 1, listTimeout: Duration = .seconds(2)
+    _ boot: [ScriptedTransport], answering result: HTTPResult = .refused, identity: String = "100000 http cn",
+    file: StateFile? = nil, attemptsBeforeSwitch: Int = 1, listTimeout: Duration = .seconds(2)
   ) -> HTTPDNSProvider {
+    let questions = ScriptedTransport(on: loop) { _ in (result, .milliseconds(10)) }
     let schedule = ServerSchedule(
       EMASSchedule(accountID: "100000"), of: .tested(name: "first"), identity: identity,
       bootServers: boot.enumerated().map { number, transport in
@@ -54,7 +61,8 @@ import Testing
     ) { [notes] in notes.add($1) }
     let provider = HTTPDNSProvider(
       Configuration.Provider.tested(name: "first", attemptsBeforeSwitch: attemptsBeforeSwitch),
-      dialect: EMASDialect(accountID: "100000", secretKey: nil, isEncrypted: false), servers: [], loop: loop,
+      dialect: EMASDialect(accountID: "100000", secretKey: nil, isEncrypted: false),
+      servers: [ProviderServer("boot", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in questions }], loop: loop,
       schedule: schedule
     ) { [notes] in notes.add($1) }
     schedule.onList = { [weak provider, listed] servers in
@@ -65,6 +73,13 @@ import Testing
           return ProviderServer(text, addresses: [address]) { _ in listed.transports["\(address)"] }
         })
     }
+    return provider
+  }
+
+  /// Starts a provider, which has its list a second later.
+  private func started(_ provider: HTTPDNSProvider) -> HTTPDNSProvider {
+    provider.start()
+    loop.advance(by: .seconds(1))
     return provider
   }
 
@@ -80,10 +95,11 @@ import Testing
 
   private func times(_ transport: ScriptedTransport) -> [Duration] { transport.sent.map { $0.at - begin } }
 
-  @Test func `the first questions wait for one fetch of the server list`() throws {
+  @Test func `the first questions go to the boot servers while the list is fetched once`() throws {
     let boot = boot(after: .milliseconds(300)) { _ in .list("198.51.100.1") }
     answering("198.51.100.1")
-    let provider = provider([boot])
+    let provider = provider([boot], answering: ServerScheduleTests.answer)
+    provider.start()
     let answers = loop.run { [loop, question] in
       let tasks = (0..<20).map { _ in
         Task(executorPreference: loop) {
@@ -94,22 +110,28 @@ import Testing
       for task in tasks { servers.append(try? await task.value.get().server) }
       return servers
     }
-    #expect(answers == Array(repeating: "198.51.100.1", count: 20))
-    #expect(loop.now - begin == .milliseconds(310))
-    #expect(boot.sent.map(\.request.target) == ["/100000/ss?region=cn"])
+    #expect(answers == Array(repeating: "boot", count: 20))
+    #expect(loop.now - begin == .milliseconds(10))
+    loop.advance(by: .milliseconds(300))
+    #expect(try ask(provider).get().server == "198.51.100.1")
+    #expect(boot.sent.map(\.request.target) == ["/100000/ss?region=global"])
   }
 
-  @Test func `questions wait for the server list no longer than their deadline`() {
-    let silent = (0..<5).map { _ in boot(after: .seconds(60)) { _ in .refused } }
-    let provider = provider(silent)
-    #expect(failure(provider)?.reason == "its list of servers has not arrived")
-    #expect(loop.now - begin == .milliseconds(4400))
-    loop.advance(by: .seconds(6))
-    #expect(silent.map(\.sent.count) == [1, 1, 1, 1, 1])
-    // Between two attempts no question waits at all.
-    let now = loop.now
-    #expect(failure(provider)?.reason.hasPrefix("its list of servers has not arrived: boot4: timeout") == true)
-    #expect(loop.now == now)
+  @Test(arguments: [
+    HTTPResult.status(500), .status(403), .json("<html>"), .json("{}"), .json(#"{"service_ip":[]}"#), .refused,
+    .failure(HTTPFailure(.timeout, "no reply", wasSent: true)),
+  ])
+  func `the boot servers answer as long as there is no list`(_ result: HTTPResult) throws {
+    let boot = boot { $0 < 3 ? result : .list("198.51.100.1") }
+    answering("198.51.100.1")
+    let provider = provider([boot], answering: ServerScheduleTests.answer)
+    provider.start()
+    for _ in 0..<20 {
+      #expect(try ask(provider).get().server == "boot")
+      loop.advance(by: .seconds(3))
+    }
+    loop.advance(by: .seconds(60))
+    #expect(try ask(provider).get().server == "198.51.100.1")
   }
 
   @Test func `a refused or unreachable list has a remedy`() {
@@ -118,16 +140,15 @@ import Testing
       (.failure(HTTPFailure(.unreachable, "No route to host")), "check servers, and this machine's network"),
       (.refused, "nothing listens there, or a firewall refuses; check servers"),
     ] {
-      let provider = provider([boot { _ in result }])
-      #expect(
-        failure(provider)?.explanation.hasSuffix("; \(remedy)") == true, "\(failure(provider)?.explanation ?? "")")
+      _ = started(provider([boot { _ in result }]))
+      #expect(notes.all.last?.hasSuffix("; \(remedy)") == true, "\(notes.all.last ?? "")")
     }
   }
 
   @Test func `the next boot server is asked if one fails`() throws {
     let servers = [boot { _ in .refused }, boot { _ in .json("<html>") }, boot { _ in .list("198.51.100.1") }]
     answering("198.51.100.1")
-    #expect(try ask(provider(servers)).get().server == "198.51.100.1")
+    #expect(try ask(started(provider(servers))).get().server == "198.51.100.1")
     #expect(notes.all.isEmpty)
   }
 
@@ -153,7 +174,7 @@ import Testing
     let boot = boot { .list($0 == 0 ? "198.51.100.1" : "198.51.100.2") }
     answering("198.51.100.1")
     answering("198.51.100.2")
-    let provider = provider([boot])
+    let provider = started(provider([boot]))
     _ = try ask(provider).get()
     loop.advance(by: .seconds(100))
     listed.transports["198.51.100.1"]!.script = { _ in (.refused, .milliseconds(10)) }
@@ -166,9 +187,9 @@ import Testing
 
   @Test func `a list whose servers all fail is asked for again, but never twice within 30 seconds`() throws {
     let boot = boot { .list($0 < 5 ? "198.51.100.1" : "198.51.100.2") }
-    server("198.51.100.1", .refused)
+    server("198.51.100.1", .refused).handshakes = { _ in (HTTPFailure(.refused, "refused"), .zero) }
     answering("198.51.100.2")
-    let provider = provider([boot])
+    let provider = started(provider([boot]))
     #expect(failure(provider) != nil)
     for _ in 0..<20 {
       _ = ask(provider)
@@ -193,7 +214,6 @@ import Testing
     #expect(Array(gaps.prefix(15)) == expected.map { Duration.seconds($0) })
     #expect(loop.timers.count == 1)
     #expect(notes.all.allSatisfy { $0.contains("no list of the provider's servers: boot0: ") })
-    #expect(!provider.servers.isEmpty)
   }
 
   @Test func `the saved list is used at once, another account's list is not`() throws {
@@ -207,14 +227,17 @@ import Testing
     answering("198.51.100.1")
     let silent = boot(after: .seconds(60)) { _ in .refused }
     let second = provider([silent], file: file())
+    second.start()
     let now = loop.now
     #expect(try ask(second).get().server == "198.51.100.1:8080")
     #expect(loop.now - now == .milliseconds(10))
     #expect(silent.sent.count == 1)
     #expect(second.servers.map(\.description) == ["198.51.100.1:8080", "198.51.100.2", "2001:db8::1"])
-    let other = provider([boot { _ in .refused }], identity: "100001 http cn", file: file())
-    #expect(failure(other) != nil)
-    #expect(other.servers.isEmpty)
+    // Nor is the one of another region.
+    for identity in ["100001 http cn", "100000 http global"] {
+      let other = started(provider([boot { _ in .refused }], identity: identity, file: file()))
+      #expect(other.servers.map(\.description) == ["boot"])
+    }
   }
 
   @Test(arguments: [
@@ -226,9 +249,8 @@ import Testing
     file().saveNow(Array(text.utf8))
     let boot = boot(after: .milliseconds(50)) { _ in .list("198.51.100.1") }
     answering("198.51.100.1")
-    let provider = provider([boot], file: file())
+    let provider = started(provider([boot], file: file()))
     #expect(try ask(provider).get().server == "198.51.100.1")
-    #expect(loop.now - begin == .milliseconds(60))
     #expect(
       eventually { file().read(limit: 4096) == Array("httpdnsd servers 1 100000 http cn\n198.51.100.1 -\n".utf8) })
   }
@@ -236,12 +258,12 @@ import Testing
   @Test func `an empty list of servers puts the provider aside until one has servers`() throws {
     let boot = boot { (1...3).contains($0) ? .json(#"{"service_status":"disable"}"#) : .list("198.51.100.1") }
     answering("198.51.100.1")
-    let provider = provider([boot])
+    let provider = started(provider([boot]))
     _ = try ask(provider).get()
     loop.advance(by: .seconds(28_801))
     #expect(provider.servers.isEmpty)
     let remedy = "switch it on in the provider's console, and check account_id"
-    #expect(notes.all == ["the provider's list of servers says that the service is switched off; \(remedy)"])
+    #expect(notes.all == ["its list of servers says that the service is switched off; \(remedy)"])
     #expect(provider.report.advice == remedy)
     // It is fetched again every hour, and no question waits during all that time.
     for hour in 0..<3 {
@@ -249,7 +271,7 @@ import Testing
       let now = loop.now
       #expect(
         failure(provider)?.explanation
-          == "backing off: its list of servers says that the service is switched off; \(remedy)")
+          == "pausing: its list of servers says that the service is switched off; \(remedy)")
       #expect(loop.now == now)
       loop.advance(by: .seconds(3601))
     }
@@ -279,37 +301,30 @@ import Testing
     loop.advance(by: .seconds(28_799))
     #expect(failure(provider)?.reason.hasPrefix("198.51.100.1: ") == true)
     #expect(provider.servers.map(\.description) == ["198.51.100.2"])
-    #expect(provider.health.fitness(now: loop.now.nanoseconds) == .up)
-    #expect(provider.probeTimer == nil)
+    #expect(provider.report.state == .up)
+    #expect(!provider.serverTimer.isSet)
     #expect((try? ask(provider).get().server) == "198.51.100.2")
   }
 
-  @Test func `a probe in flight when a shorter list arrives does not count for the new servers`() throws {
+  @Test func `a handshake in flight when a shorter list arrives does not count for the new servers`() {
     let boot = ScriptedTransport(on: loop) { number in
       number == 0
-        ? (.list("198.51.100.1", "198.51.100.2", "198.51.100.3"), .milliseconds(10))
-        : (.list("198.51.100.4"), .seconds(6))
+        ? (.list("198.51.100.1", "198.51.100.2"), .milliseconds(10)) : (.list("198.51.100.4"), .milliseconds(2500))
     }
-    server("198.51.100.1", .refused)
-    server("198.51.100.2", .refused)
-    let third = ScriptedTransport(on: loop) { number in
-      number == 0
-        ? (.refused, .milliseconds(10)) : (.json(#"{"host":"www.example.com","ips":[]}"#), .milliseconds(1500))
+    for address in ["198.51.100.1", "198.51.100.2"] {
+      let lost = server(address, .refused)
+      lost.handshakes = { _ in (HTTPFailure(.refused, "refused"), .milliseconds(2000)) }
     }
-    listed.transports["198.51.100.3"] = third
     answering("198.51.100.4")
     let provider = provider([boot], listTimeout: .seconds(10))
     provider.start()
     loop.advance(by: .seconds(100))
     #expect(failure(provider) != nil)
-    #expect(provider.health.fitness(now: loop.now.nanoseconds) == .down)
-    loop.advance(by: .seconds(10))
-    #expect(third.sent.count == 2)
+    #expect(provider.report.state.word == "down")
+    loop.advance(by: .seconds(4))
     #expect(provider.servers.map(\.description) == ["198.51.100.4"])
-    #expect(provider.health.rotation.order == [0])
-    #expect(try ask(provider).get().server == "198.51.100.4")
-    loop.advance(by: .seconds(3600))
-    #expect(third.sent.count == 2)
+    #expect(provider.report.state == .up)
+    #expect((try? ask(provider).get().server) == "198.51.100.4")
   }
 }
 

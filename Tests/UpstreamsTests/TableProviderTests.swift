@@ -107,7 +107,7 @@ import Testing
       let before = loop.now
       #expect(provider.serves(listed) && provider.serves(other))
       #expect(failure(provider)?.reason == "no table yet: server0: refused: refused")
-      #expect(failure(provider)?.blame == .network)
+      #expect(failure(provider)?.consequence == .notAsked)
       #expect(loop.now == before)
       loop.advance(by: .milliseconds(100))
     }
@@ -135,6 +135,20 @@ import Testing
     let gaps = zip(only.sent.dropFirst(), only.sent).map { $0.at - $1.at }
     #expect(gaps == [300, 30, 30, 300].map { Duration.seconds($0) + .milliseconds(10) })
     #expect(addresses(provider) == ["192.0.2.4"])
+    #expect(loop.timers.count == 1)
+  }
+
+  @Test func `changes of the network add no timers`() {
+    let only = server { _ in .table("192.0.2.1") }
+    let provider = fetching([only])
+    provider.start()
+    for _ in 0..<8 {
+      loop.advance(by: .seconds(10))
+      provider.networkHasChanged()
+    }
+    loop.advance(by: .seconds(1_000))
+    // One at the start, one for each change, and three intervals.
+    #expect(only.sent.count == 1 + 8 + 3)
     #expect(loop.timers.count == 1)
   }
 

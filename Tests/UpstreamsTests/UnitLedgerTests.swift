@@ -1,6 +1,7 @@
 // UnitLedgerTests.swift -- spending survives a restart; a damaged or unwritable file does no harm.
 
 import EventLoop
+import Files
 import Glibc
 import Persistence
 import TestSupport
@@ -19,6 +20,27 @@ import Testing
 
   private func file(_ path: String? = nil) -> StateFile {
     StateFile(path: path ?? "\(folder.path)/units") { [problems] in problems.add($0) }
+  }
+
+  @Test(arguments: ["9223372036854775807", "-1", "2932897", "106751991167300"])
+  func `a day that no calendar has is not believed`(day: String) {
+    folder.write("httpdnsd units 1\na \(day) 100\nb 20000 100\n", to: "units")
+    let ledger = UnitLedger(file(), on: loop)
+    #expect(ledger.budget(of: "a", perDay: 100) == UnitBudget(perDay: 100))
+    #expect(ledger.budget(of: "b", perDay: 100).spent == 100)
+  }
+
+  @Test func `the report of a provider bears every day that a file can have`() {
+    for day in [0, 20_000, NumberRange.days.upperBound, .max] {
+      let budget = UnitBudget(perDay: 100, day: day, spent: .max)
+      #expect(NumberRange.days.contains(budget.day) && budget.spent == NumberRange.units.upperBound)
+      folder.write("httpdnsd units 1\nfirst \(day) 100\n", to: "units")
+      let ledger = UnitLedger(file(), on: loop)
+      let scene = ProviderScene(
+        [{ _ in (.failure(.init(.refused, "")), .zero) }], .tested(name: "first", unitsPerDay: 100))
+      scene.provider.budget = ledger.budget(of: "first", perDay: 100)
+      _ = scene.provider.report
+    }
   }
 
   @Test func `units spent today survive a restart, yesterday's do not`() {

@@ -22,7 +22,7 @@ import Upstreams
 
   @Test func `the metrics of a provider have state, transfers, failures by reason, units and round trips`() throws {
     var report = ProviderReport(name: "first")
-    report.state = .aside("it reports too many requests", until: 0)
+    report.state = .pausing("it reports too many requests", until: 0)
     (report.transfers, report.units, report.unitsToday, report.unitsPerDay) = (9, 8, 7, 100)
     (report.refusals, report.pairs, report.notListed) = (3, 5, 6)
     for _ in 0..<4 { report.demotions.count(.server) }

@@ -5,6 +5,11 @@
 #ifndef HTTPDNSD_CPROCESS_H
 #define HTTPDNSD_CPROCESS_H
 
+/// Opens descriptors 0, 1 and 2 if they are closed, so that no later file or socket gets one of their numbers: log lines
+/// would go into it. Reading from 0 and writing to 1 and 2 then fail as on a closed descriptor. Call it before anything
+/// else opens a descriptor.
+void process_occupy_standard_descriptors(void);
+
 /// Limits the C library to one heap for all threads, because each heap retains memory. Call it before any thread
 /// starts.
 void process_limit_heaps(void);

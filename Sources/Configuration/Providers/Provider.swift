@@ -22,18 +22,16 @@ extension Configuration {
     /// SPKI pins in libcurl's form: `sha256//BASE64`.
     public var pins: [String] = []
     /// Classic DNS resolvers that look up servers given by name; empty means LocalDNS.
-    public var bootstrap: [Endpoint] = []
+    public var bootstrap: [ResolverAddress] = []
     /// The HTTP or SOCKS proxy; nil means none, also if the environment names one.
     public var proxy: CredentialURL?
     /// The address family for connections.
     public var family = Family.auto
-    /// A name that this provider can resolve, for probes after a failure; nil lets the daemon choose one.
-    public var checkName: DomainName?
     /// The time limit of one attempt.
     public var timeout: Duration = .seconds(2)
-    /// Consecutive failures before the next server is used.
+    /// Transfers in a row without a verdict before the next server comes first.
     public var attemptsBeforeSwitch = 3
-    /// The time after which a probe may return to the first server.
+    /// The time after which the first server is tried again.
     public var returnToFirst: Duration = .seconds(600)
     /// `client_subnet`: which subnet the provider receives.
     public var clientSubnet = ClientSubnet.none

@@ -14,15 +14,6 @@ extension Form where Result == Configuration.ClientSubnet {
   }
 }
 
-extension Form where Result == Endpoint {
-  /// A classic DNS resolver; the default port is 53.
-  static var resolver: Form {
-    Form("an address, optionally with a port, e.g. \"192.0.2.1\" or \"[2001:db8::1]:53\"") { value in
-      value.line.flatMap { Endpoint(text: $0, defaultPort: 53) }
-    }
-  }
-}
-
 extension Form where Result == String {
   /// A name or an address to check a certificate against.
   static var tlsName: Form {

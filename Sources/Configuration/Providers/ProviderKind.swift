@@ -8,8 +8,8 @@ extension Configuration {
     /// Alibaba Cloud DNS, unsigned without an account; `short` requests addresses only. If it is scheduled, the servers
     /// published under `auto.sdk.alidns.com` are tried before the configured ones.
     case alidns(account: AliDNSAccount?, short: Bool, isScheduled: Bool = false)
-    /// Tencent Cloud HTTPDNS.
-    case tencent(TencentAccount)
+    /// Tencent Cloud HTTPDNS. With `expiry`, each request says until when it is valid.
+    case tencent(TencentAccount, expiry: Duration? = nil)
     /// EMAS HTTPDNS of Alibaba Cloud.
     case emas(EMASAccount)
     /// The JSON API of Google and Cloudflare.
@@ -72,11 +72,14 @@ extension Configuration.ProviderKind {
   package var accountKeys: [String] {
     switch self {
     case .alidns(let account, _, _): account == nil ? [] : Configuration.AliDNSAccount.accountKeys
-    case .tencent(let account): account.accountKeys
+    case .tencent(let account, _): account.accountKeys
     case .emas(let account): account.accountKeys
     case .json, .doh, .table: []
     }
   }
+
+  /// Whether the account may demand `expiry`, which is not set.
+  package var mayLackExpiry: Bool { if case .tencent(_, nil) = self { true } else { false } }
 
   /// The keys that say where the provider is, the most likely one first.
   package var placeKeys: [String] {
@@ -106,8 +109,8 @@ extension Configuration.ProviderKind {
   /// Whether replies are encrypted independently of TLS.
   var encryptsReplies: Bool {
     switch self {
-    case .tencent(.https), .alidns, .json, .doh, .table: false
-    case .tencent(.aes), .tencent(.des): true
+    case .tencent(.https, _), .alidns, .json, .doh, .table: false
+    case .tencent(.aes, _), .tencent(.des, _): true
     case .emas(let account): account.aesSecretKey != nil
     }
   }
@@ -136,7 +139,7 @@ extension Configuration.ProviderKind {
     switch self {
     case .alidns(let account, let isShort, let isScheduled):
       "alidns \(account?.meaning ?? "unsigned") short=\(isShort) schedule=\(isScheduled)"
-    case .tencent(let account): "tencent \(account.meaning)"
+    case .tencent(let account, _): "tencent \(account.meaning)"
     case .emas(let account): "emas \(account.meaning)"
     case .json: "json"
     case .doh(let method): "doh \(method.rawValue)"

@@ -94,7 +94,7 @@ extension Configuration.Provider {
     reader.read("bootstrap", &bootstrap, .distinctList(of: .resolver))
     reader.read("proxy", &proxy, .optional(.credentialURL(schemes: ["http", "socks5h"])))
     reader.read("family", &family, .choice)
-    reader.read("check_name", &checkName, .optional(.domainName))
+    readCheckName(from: reader)
     reader.read("timeout", &timeout, .duration(.milliseconds(100) ... .seconds(10)))
     reader.read("attempts_before_switch", &attemptsBeforeSwitch, .integer(1...100))
     reader.read("return_to_first", &returnToFirst, .duration(.seconds(1) ... .seconds(86_400)))
@@ -109,6 +109,13 @@ extension Configuration.Provider {
     reader.read("not_listed_ttl", &notListedTTL, .ttl())
     // "-----BEGIN CERTIFICATE-----", or TRUSTED CERTIFICATE.
     if let caFile { reader.requireReadable("ca_file", caFile, mark: ("CERTIFICATE-----", "PEM certificates")) }
+  }
+
+  /// A key of earlier versions, which named a question to judge failures by.
+  private func readCheckName(from reader: TableReader) {
+    var unused: DomainName?
+    reader.read("check_name", &unused, .optional(.domainName))
+    if reader.isGiven("check_name") { reader.warn("check_name", "has no effect any more; remove it") }
   }
 
   private func refuseContradictions(_ reader: TableReader, _ context: Context) {
@@ -131,7 +138,7 @@ extension Configuration.Provider {
     if servers.allSatisfy({ !$0.host.mayBe(family) }) {
       reader.refuse("family", is: "matches none of the servers", allowed: "the family of at least one server")
     }
-    reader.refuseOwn("bootstrap", bootstrap.map { .endpoint($0) }, context.ownAddresses)
+    reader.refuseOwn("bootstrap", bootstrap.map { .resolver($0) }, context.ownAddresses)
     if !bootstrap.isEmpty, servers.allSatisfy({ !$0.host.isName }) {
       let isGiven = reader.isGiven("servers")
       let known = isGiven ? "every server is an address" : "the addresses of this service are built in"

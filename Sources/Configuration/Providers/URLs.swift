@@ -29,9 +29,12 @@ public struct ProviderURL: Hashable, Sendable {
     (self.scheme, self.host, self.port, self.path) = (scheme, host, port, path)
   }
 
-  /// A URL from its text; nil if it has a user, a query, a fragment or a character that must be escaped.
+  /// A URL from its text; nil if it has a user, a query, a fragment or a character that must be escaped. Services print theirs
+  /// as a URI template (RFC 8484 section 3): a final `{?dns}` is left out.
   public init?(text: String) {
-    guard let parts = URLParts(text), let scheme = Scheme(rawValue: parts.scheme),
+    let template = "{?dns}"
+    guard let parts = URLParts(text.hasSuffix(template) ? String(text.dropLast(template.count)) : text),
+      let scheme = Scheme(rawValue: parts.scheme),
       let (host, port) = splitPort(parts.authority), let host = Host(text: host)
     else { return nil }
     self.scheme = scheme

@@ -13,7 +13,7 @@ struct FileContent {
 
   /// Why a file could not be read.
   struct Failure: Error {
-    enum Kind: Equatable { case missing, notPermitted, directory, special, tooLarge(limit: Int), unreadable }
+    enum Kind: Equatable { case missing, notPermitted, directory, special, tooLarge, unreadable }
 
     let kind: Kind
     /// What is wrong with the file: the first clause of a `Mistake` of the wording `.failure`.
@@ -28,8 +28,7 @@ struct FileContent {
       switch kind {
       case .missing: missing
       case .notPermitted: "allow this user to read it (chmod) and to enter its folders"
-      case .directory, .special, .unreadable: "expected \(wanted)"
-      case .tooLarge(let limit): "expected at most \(limit) octets"
+      case .directory, .special, .tooLarge, .unreadable: "expected \(wanted)"
       }
     }
   }
@@ -55,7 +54,7 @@ struct FileContent {
     } catch .unreadable(let code) {
       throw failure(code)
     } catch {
-      throw Failure(kind: .tooLarge(limit: limit), found: "is too large")
+      throw Failure(kind: .tooLarge, found: "is \(error)")
     }
   }
 

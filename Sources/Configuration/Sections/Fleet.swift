@@ -21,7 +21,7 @@ extension Configuration {
     /// The name in the store's certificate; nil means the host in the URL.
     public var tlsName: String?
     /// Classic DNS resolvers that look up the store's name; empty means LocalDNS.
-    public var bootstrap: [Endpoint] = []
+    public var bootstrap: [ResolverAddress] = []
     /// The longest time that an answer waits for the store, all exchanges together.
     public var timeout: Duration = .milliseconds(20)
     /// The time limit for connecting to the store; no client waits for that.
@@ -59,7 +59,7 @@ extension Configuration.Fleet {
     reader.read("wait", &wait, .duration(.zero ... .seconds(2)))
     reader.read("units", &units, .boolean)
     if let caFile { reader.requireReadable("ca_file", caFile, mark: ("CERTIFICATE-----", "PEM certificates")) }
-    reader.refuseOwn("bootstrap", bootstrap.map { .endpoint($0) }, context.ownAddresses)
+    reader.refuseOwn("bootstrap", bootstrap.map { .resolver($0) }, context.ownAddresses)
     guard context.isStoreSound else { return }
     guard let store = context.store else {
       if self != Configuration.Fleet() { reader.report.warn("has no effect without cache.redis", at: reader.place) }

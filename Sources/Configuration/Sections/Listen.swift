@@ -41,6 +41,7 @@ extension Configuration {
 extension Configuration.Listen {
   mutating func read(from reader: TableReader) {
     reader.read("addresses", &addresses, .distinctList(of: .listenEndpoint(port: 53), atLeast: 1))
+    reader.judge("addresses", addresses)
     reader.read("workers", &workers, .integer(0...256))
     reader.read("allow", &allow, .list(of: .clientNetwork, atLeast: 1))
     reader.read("max_udp_payload", &maxUDPPayload, .integer(512...4096))
@@ -57,6 +58,23 @@ extension Configuration.Listen {
   }
 }
 
+extension TableReader {
+  /// Records addresses that cannot be bound beside a wildcard, and a wildcard that serves less than it seems to.
+  fileprivate func judge(_ key: String, _ addresses: [Endpoint]) {
+    guard isSound(key) else { return }
+    for (index, address) in addresses.enumerated() {
+      guard let wildcard = addresses.first(where: { address.isCovered(by: $0) }) else { continue }
+      report.refuse(
+        "\(address) is already served by \(wildcard)", at: place.key(key).index(index), allowed: "remove one of them",
+        .failure)
+    }
+    for wildcard in addresses where wildcard.isWildcard && wildcard.address.isIPv6 {
+      guard !addresses.contains(where: { !$0.address.isIPv6 && $0.port == wildcard.port }) else { continue }
+      warn(key, "\(wildcard) serves no client over IPv4; add \"0.0.0.0:\(wildcard.port)\" for them")
+    }
+  }
+}
+
 extension Form where Result == Endpoint {
   /// `address:port`. The port is required, because `::1:53` is also an address. With port 0 the kernel chooses one.
   ///
@@ -64,7 +82,9 @@ extension Form where Result == Endpoint {
   static func listenEndpoint(port: UInt16) -> Form {
     let allowed = "an address with a port, e.g. \"127.0.0.1:\(port)\" or \"[::1]:\(port)\""
     return Form(allowed: allowed) { value, place, report in
-      if let endpoint = value.line.flatMap({ Endpoint(listening: $0) }) { return endpoint }
+      if let endpoint = value.line.flatMap({ Endpoint(listening: $0) }) {
+        return report.accepts(endpoint, value, at: place) ? endpoint : nil
+      }
       if let port = value.line.flatMap({ portOutOfRange($0) }) {
         report.refuse(
           value, is: "has port \(port), which is out of range", at: place, allowed: "a port from 0 to 65535")

@@ -11,7 +11,8 @@ extension Configuration {
     public var timeout: Duration = .milliseconds(1500)
     /// The longest TTL of an answer obtained by fallback; whole seconds.
     public var maxTTL: Duration = .seconds(60)
-    /// Whether the names that desktop systems use to detect captive portals go to LocalDNS.
+    /// Whether the names that desktop systems use to detect captive portals go to LocalDNS, and those of routers' own pages
+    /// to LocalDNS first.
     public var portalNames = true
     /// Which upstreams resolve names below the network's search domains.
     public var searchDomains = SearchDomains.afterNXDOMAIN
@@ -31,8 +32,22 @@ extension Configuration {
   public enum LocalServer: Hashable, Sendable {
     /// The resolvers that the network announces, except the daemon's own addresses.
     case system
-    /// This resolver, over UDP and TCP.
-    case endpoint(Endpoint)
+    /// This resolver.
+    case resolver(ResolverAddress)
+  }
+
+  /// A classic DNS resolver.
+  public struct ResolverAddress: Hashable, Sendable {
+    /// Its address; the default port is 53.
+    public var endpoint: Endpoint
+    /// Whether it is queried over TCP only, instead of UDP and, for long answers, TCP.
+    public var isOverTCP: Bool
+
+    /// Creates a resolver.
+    public init(_ endpoint: Endpoint, isOverTCP: Bool = false) {
+      self.endpoint = endpoint
+      self.isOverTCP = isOverTCP
+    }
   }
 
   /// When LocalDNS answers instead of the providers.
@@ -56,21 +71,65 @@ extension Configuration.LocalDNS {
   }
 }
 
+extension Configuration.ResolverAddress: CustomStringConvertible {
+  /// `192.0.2.1:53` or `tcp://192.0.2.1:53`.
+  public var description: String { isOverTCP ? "\(Self.scheme)\(endpoint)" : "\(endpoint)" }
+
+  fileprivate static let scheme = "tcp://"
+
+  fileprivate init?(text: String) {
+    let isOverTCP = text.hasPrefix(Self.scheme)
+    let address = isOverTCP ? String(text.dropFirst(Self.scheme.count)) : text
+    guard let endpoint = Endpoint(text: address, defaultPort: 53) else { return nil }
+    self.init(endpoint, isOverTCP: isOverTCP)
+  }
+}
+
+extension Form where Result == Configuration.ResolverAddress {
+  static var resolver: Form {
+    let allowed = "an address, optionally with a port and after \"tcp://\", e.g. \"192.0.2.1\" or \"[2001:db8::1]:53\""
+    return Form(allowed: allowed) { value, place, report in
+      guard let resolver = value.line.flatMap({ Configuration.ResolverAddress(text: $0) }) else {
+        report.refuse(value, at: place, allowed: allowed)
+        return nil
+      }
+      return report.accepts(resolver.endpoint, value, at: place) ? resolver : nil
+    }
+  }
+}
+
 extension Form where Result == Configuration.LocalServer {
   static var localServer: Form {
-    Form("\"system\" or an address, optionally with a port, e.g. \"192.0.2.1\" or \"[2001:db8::1]:53\"") { value in
-      guard let line = value.line else { return nil }
-      return line == "system" ? .system : Endpoint(text: line, defaultPort: 53).map { .endpoint($0) }
+    let resolver = Form<Configuration.ResolverAddress>.resolver
+    let allowed = "\"system\" or \(resolver.allowed)"
+    return Form(allowed: allowed) { value, place, report in
+      if value.line == "system" { return .system }
+      guard value.line.flatMap({ Configuration.ResolverAddress(text: $0) }) != nil else {
+        report.refuse(value, at: place, allowed: allowed)
+        return nil
+      }
+      return resolver.read(value, place, report).map { .resolver($0) }
     }
+  }
+}
+
+extension MistakeReport {
+  /// Whether an endpoint can be used; if not, records why.
+  func accepts(_ endpoint: Endpoint, _ value: Value, at place: ValuePath) -> Bool {
+    guard endpoint.lacksZone else { return true }
+    refuse(
+      value, is: "is a link-local address without its interface", at: place,
+      allowed: "the interface after it, e.g. \"\(endpoint.address)%eth0\"")
+    return false
   }
 }
 
 extension TableReader {
   /// Records resolvers that are the daemon itself: queries to them would loop.
   func refuseOwn(_ key: String, _ servers: [Configuration.LocalServer], _ ownAddresses: [Endpoint]) {
-    for case .endpoint(let endpoint) in servers where endpoint.reaches(ownAddresses) {
+    for case .resolver(let resolver) in servers where resolver.endpoint.reaches(ownAddresses) {
       report.refuse(
-        "\(endpoint) is the daemon's own address", at: place.key(key),
+        "\(resolver) is the daemon's own address", at: place.key(key),
         allowed: "an address that is not in listen.addresses")
     }
   }

@@ -15,6 +15,18 @@ extension Configuration {
     public var rebindAllow: [NamePattern] = []
     /// Addresses that count as private in addition to those that are not routed on the Internet.
     public var rebindPrefixes: [IPPrefix] = []
+    /// By which prefix IPv4 is reached on an IPv6-only network.
+    public var dns64 = DNS64.auto
+  }
+
+  /// Whether AAAA records are made of A records, and by which prefix (RFC 6147).
+  public enum DNS64: Hashable, Sendable {
+    /// By the network's own prefix (RFC 7050), where the machine has no route to IPv4.
+    case auto
+    /// Never.
+    case off
+    /// Always, by this prefix.
+    case prefix(NAT64Prefix)
   }
 }
 
@@ -25,6 +37,7 @@ extension Configuration.Names {
     reader.read("rebind_protection", &rebindProtection, .boolean)
     reader.read("rebind_allow", &rebindAllow, .distinctList(of: .namePattern))
     reader.read("rebind_prefixes", &rebindPrefixes, .distinctList(of: .prefix))
+    reader.read("dns64", &dns64, .dns64)
   }
 }
 
@@ -32,6 +45,19 @@ extension Form where Result == IPPrefix {
   static var prefix: Form {
     Form("a prefix, e.g. \"203.0.113.0/24\" or \"2001:db8::/32\"") { value in
       value.line.flatMap { IPPrefix(text: $0) }
+    }
+  }
+}
+
+extension Form where Result == Configuration.DNS64 {
+  static var dns64: Form {
+    Form("\"auto\", \"off\" or an IPv6 prefix of 32, 40, 48, 56, 64 or 96 bits, e.g. \"64:ff9b::/96\"") { value in
+      switch value.line {
+      case "auto": .auto
+      case "off": .off
+      case let text?: IPPrefix(text: text).flatMap { NAT64Prefix($0) }.map { .prefix($0) }
+      case nil: nil
+      }
     }
   }
 }

@@ -51,7 +51,11 @@ struct ProvidersText: ControlText {
         "transfers": "\(report.transfers)", "failures": "\(report.failures)",
         "failures_by_reason": JSONText.object(reasons), "refusals": "\(report.refusals)",
         "round_trip_ms": JSONText.latency(report.roundTrips), "server": report.server.map(JSONText.string),
-        "reason": report.state.reason.map(JSONText.string), "remark": report.remark.map(JSONText.string),
+        "handshakes": "\(report.handshakes)", "failing_questions": "\(report.failing.count)",
+        "failing_reasons": JSONText.array(report.failing.reasons.map(JSONText.string)),
+        "reason": report.state.reason.map(JSONText.string),
+        "since": report.state.since.map { JSONText.string(LogTime.text(unixTime: $0)) },
+        "remark": report.remark.map(JSONText.string),
         "until": report.state.until.map { JSONText.string(LogTime.text(unixTime: $0)) },
         "next_attempt_seconds": report.nextAttempt.map(JSONText.seconds),
         "last_failure": report.lastFailure.map(JSONText.string),
@@ -72,18 +76,26 @@ extension ProviderReport {
   func explanation(now: Int64) -> String? {
     var parts: [String] = []
     switch state {
-    case .up: break
-    case .down:
-      parts.append("down" + (state.reason.map { ": \($0)" } ?? ""))
+    case .up:
+      if failing.count > 0 {
+        let reasons = failing.reasons.joined(separator: ", ")
+        parts.append("\(counted(UInt64(failing.count), "question")) without an answer: \(reasons)")
+      }
+    case .noAnswers(let since):
+      parts.append("no answers for \(TimeText.rough(.seconds(max(0, now - since))))")
+      if !advice.isEmpty { parts.append(advice) }
+    case .unreachable(let since, let reason):
+      let time = since.map { " for \(TimeText.rough(.seconds(max(0, now - $0))))" } ?? ""
+      parts.append("unreachable\(time)" + (reason.map { ": \($0)" } ?? ""))
       if !advice.isEmpty { parts.append(advice) }
       if let nextAttempt { parts.append("next attempt in \(TimeText.wait(nextAttempt))") }
-    case .aside(_, let until), .spent(let until):
+    case .pausing(_, let until), .noUnits(let until):
       let time = TimeText.rough(.seconds(max(0, until - now)))
       parts.append("\(state.label) for another \(time)" + (state.reason.map { ": \($0)" } ?? ""))
       if !advice.isEmpty { parts.append(advice) }
     }
     if let remark { parts.append(remark) }
-    if let lastFailure, state != .up || lastFailureAge < ProviderReport.recently {
+    if let lastFailure, state != .up || failing.count == 0 && lastFailureAge < ProviderReport.recently {
       parts.append("last failure \(TimeText.rough(lastFailureAge)) ago: \(lastFailure)")
     }
     return parts.isEmpty ? nil : parts.joined(separator: "; ")
@@ -95,25 +107,35 @@ extension ProviderReport.State {
   var label: String {
     switch self {
     case .up: "up"
-    case .down: "down"
-    case .aside: "backing off"
-    case .spent: "limit reached"
+    case .noAnswers: "no answers"
+    case .unreachable: "unreachable"
+    case .pausing: "pausing"
+    case .noUnits: "no units"
     }
   }
 
   fileprivate var reason: String? {
     switch self {
     case .up: nil
-    case .down(let reason): reason
-    case .aside(let reason, _): reason
-    case .spent: "units_per_day is used up"
+    case .noAnswers: "it gives no answers"
+    case .unreachable(_, let reason): reason
+    case .pausing(let reason, _): reason
+    case .noUnits: "units_per_day is used up"
+    }
+  }
+
+  fileprivate var since: Int64? {
+    switch self {
+    case .noAnswers(let since): since
+    case .unreachable(let since, _): since
+    case .up, .pausing, .noUnits: nil
     }
   }
 
   fileprivate var until: Int64? {
     switch self {
-    case .up, .down: nil
-    case .aside(_, let until), .spent(let until): until
+    case .up, .noAnswers, .unreachable: nil
+    case .pausing(_, let until), .noUnits(let until): until
     }
   }
 }

@@ -219,7 +219,7 @@ extension TopFrame {
   private static func colour(ofState state: String) -> TopColour {
     switch state {
     case ProviderReport.State.up.label: .good
-    case ProviderReport.State.down(nil).label: .bad
+    case ProviderReport.State.noAnswers(since: 0).label, ProviderReport.State.unreachable(since: nil, nil).label: .bad
     default: .doubtful
     }
   }

@@ -19,6 +19,9 @@ public struct Message: Equatable, Sendable {
   /// The number of records of classes other than IN. They are checked for their form and dropped: all queries are of
   /// class IN.
   public var foreignRecordCount = 0
+  /// The number of records of the answer and authority sections that were left out, because their RDATA could not have the
+  /// form of their type, or their type has no place there.
+  public var unreadableRecordCount = 0
 
   /// An entry of the question section.
   public struct Entry: Hashable, Sendable {

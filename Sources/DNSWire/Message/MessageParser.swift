@@ -3,9 +3,11 @@
 extension Message {
   /// Parses a message at the beginning of the octets.
   ///
-  /// Strict: every count, length and label is checked, compression pointers must point backwards, and RDATA of a known type
-  /// must have that type's form; its names are uncompressed in the result. Octets after the message are ignored. A TTL
-  /// with the highest bit set becomes 0 (RFC 2181 section 8).
+  /// Every count, length and label up to the end of the authority section is checked, and compression pointers must point
+  /// backwards. A record whose RDATA cannot have the form of its type is left out and counted; names in RDATA are
+  /// uncompressed in the result. What nobody needs is not judged: an additional section ends where it cannot be read, the
+  /// first usable OPT record counts, and octets after the message are ignored. A TTL with the highest bit set becomes 0
+  /// (RFC 2181 section 8).
   ///
   /// - Complexity: O(octets), with at most `WireReader.maximumSteps` labels and pointers.
   public static func parse(_ octets: [UInt8]) throws(WireError) -> Message {
@@ -27,7 +29,11 @@ extension Message {
     }
     message.answers = try message.records(answerCount, of: .answer, &reader)
     message.authorities = try message.records(authorityCount, of: .authority, &reader)
-    message.additionals = try message.records(additionalCount, of: .additional, &reader)
+    do {
+      message.additionals = try message.records(additionalCount, of: .additional, &reader)
+    } catch {
+      guard error != .tooMuchWork else { throw error }
+    }
     return message
   }
 
@@ -47,11 +53,19 @@ extension Message {
       let ttl = try reader.long()
       let length = Int(try reader.short())
       if type == .opt {
+        let options = try reader.options(length: length)
         // The owner must be the root itself, not a pointer to a zero octet (RFC 6891 section 6.1.2).
-        guard section == .additional, edns == nil, owner.isRoot, ownerLength == 1 else { throw .opt }
-        edns = try EDNS.parse(size: recordClass.rawValue, ttl: ttl, length: length, &reader)
+        guard section == .additional else {
+          unreadableRecordCount += 1
+          continue
+        }
+        guard edns == nil, owner.isRoot, ownerLength == 1 else { continue }
+        edns = EDNS(size: recordClass.rawValue, ttl: ttl, options: options)
       } else if recordClass == .internet {
-        let rdata = try reader.rdata(type, length: length)
+        guard let rdata = try reader.rdata(type, length: length) else {
+          if section != .additional { unreadableRecordCount += 1 }
+          continue
+        }
         records.append(
           ResourceRecord(owner: owner, type: type, ttl: ttl > Int32.max ? 0 : ttl, rdata: rdata))
       } else {
@@ -84,22 +98,28 @@ extension Message {
 
 extension EDNS {
   /// The contents of an OPT record, whose fixed fields have their own meanings (RFC 6891 section 6.1.2).
-  fileprivate static func parse(
-    size: UInt16, ttl: UInt32, length: Int, _ reader: inout WireReader
-  ) throws(WireError) -> EDNS {
-    var edns = EDNS(udpPayloadSize: size, dnssecOK: ttl & 0x8000 != 0)
-    edns.extendedResponseCode = UInt8(truncatingIfNeeded: ttl >> 24)
-    edns.version = UInt8(truncatingIfNeeded: ttl >> 16)
-    try reader.beginPart(length)
-    do {
-      while reader.remaining > 0 {
-        let code = OptionCode(rawValue: try reader.short())
-        edns.options.append(Option(code: code, data: try reader.array(Int(try reader.short()))))
-      }
-    } catch {
-      throw .opt
+  fileprivate init(size: UInt16, ttl: UInt32, options: [Option]) {
+    self.init(udpPayloadSize: size, dnssecOK: ttl & 0x8000 != 0, options: options)
+    extendedResponseCode = UInt8(truncatingIfNeeded: ttl >> 24)
+    version = UInt8(truncatingIfNeeded: ttl >> 16)
+  }
+}
+
+extension WireReader {
+  /// Steps over the RDATA of an OPT record.
+  ///
+  /// - Returns: the options before the first one that is longer than the record.
+  @_lifetime(self: copy self)
+  fileprivate mutating func options(length: Int) throws(WireError) -> [EDNS.Option] {
+    try beginPart(length)
+    defer { leavePart() }
+    var options: [EDNS.Option] = []
+    while remaining >= 4 {
+      let code = EDNS.OptionCode(rawValue: try short())
+      let size = Int(try short())
+      guard size <= remaining else { break }
+      options.append(EDNS.Option(code: code, data: try array(size)))
     }
-    _ = reader.endPart()
-    return edns
+    return options
   }
 }

@@ -36,7 +36,7 @@ public enum RDATA {
   /// The generic form (RFC 3597) is used for unknown types, for RDATA without its type's form, and where the text would
   /// not reproduce the octets exactly.
   public static func text(_ rdata: [UInt8], type: RecordType) -> String {
-    guard let fields = RDATAField.textFields(of: type), isMade(rdata, of: fields, type) else {
+    guard let fields = RDATAField.textFields(of: type), isMade(rdata, of: fields) else {
       return genericText(rdata)
     }
     var writer = TextWriter(rdata)
@@ -47,10 +47,10 @@ public enum RDATA {
     return parse(text: text, type: type) == rdata ? text : genericText(rdata)
   }
 
-  private static func isMade(_ rdata: [UInt8], of fields: [RDATAField], _ type: RecordType) -> Bool {
+  private static func isMade(_ rdata: [UInt8], of fields: [RDATAField]) -> Bool {
     guard rdata.count <= maximumOctetCount else { return false }
     var reader = WireReader(rdata.span, allowsPointers: false)
-    return (try? reader.rdata(type, fields, length: rdata.count)) != nil
+    return (try? reader.rdata(fields, length: rdata.count)) != nil
   }
 
   /// Whether uncompressed RDATA has the form of its type; true for unknown types.

@@ -84,27 +84,27 @@ enum RDATAField {
 extension WireReader {
   /// Steps over `length` octets of RDATA.
   ///
-  /// - Returns: the RDATA with its names uncompressed.
-  /// - Throws: `.rdata(type)` if they do not have the form of their type.
+  /// - Returns: the RDATA with its names uncompressed; nil if they cannot have the form of their type.
   @_lifetime(self: copy self)
-  mutating func rdata(_ type: RecordType, length: Int) throws(WireError) -> [UInt8] {
+  mutating func rdata(_ type: RecordType, length: Int) throws(WireError) -> [UInt8]? {
     guard let fields = RDATAField.fields(of: type) else { return try array(length) }
-    return try rdata(type, fields, length: length)
+    return try rdata(fields, length: length)
   }
 
   /// As above, for RDATA with the given fields.
   @_lifetime(self: copy self)
-  mutating func rdata(_ type: RecordType, _ fields: [RDATAField], length: Int) throws(WireError) -> [UInt8] {
+  mutating func rdata(_ fields: [RDATAField], length: Int) throws(WireError) -> [UInt8]? {
     try beginPart(length)
+    defer { leavePart() }
     var output: [UInt8] = []
     output.reserveCapacity(length)
     do {
       for field in fields { try copy(field, to: &output) }
     } catch {
-      throw error == .tooMuchWork ? error : .rdata(type)
+      guard error != .tooMuchWork else { throw error }
+      return nil
     }
-    guard endPart() else { throw .rdata(type) }
-    return output
+    return remaining == 0 ? output : nil
   }
 
   @_lifetime(self: copy self)
@@ -117,13 +117,8 @@ extension WireReader {
     case .hyphenated(let count): try copy(count, to: &output)
     case .ipv6: try copy(16, to: &output)
     case .name: try copyName(to: &output)
-    case .string, .salt, .hash: try copyString(to: &output)
-    case .strings, .words:
-      repeat { try copyString(to: &output) } while remaining > 0
-    case .tag:
-      let start = output.count
-      try copyString(to: &output)
-      guard output.count > start + 1, output[(start + 1)...].allSatisfy(isLetterOrDigit) else { throw .truncated }
+    case .string, .tag, .salt, .hash: try copyString(to: &output)
+    case .strings, .words: while remaining > 0 { try copyString(to: &output) }
     case .quoted, .hexadecimal, .base64, .opaque, .types, .key, .whole: try copy(remaining, to: &output)
     case .parameters: try copyParameters(to: &output)
     }
@@ -136,17 +131,13 @@ extension WireReader {
     try copy(Int(length), to: &output)
   }
 
-  /// SvcParams: checks only the order of keys and the lengths. A resolver may treat values as opaque, even invalid ones
-  /// (RFC 9460 section 4.3), and clients that know more keys than this code must get the zone's data.
+  /// SvcParams: checks only the lengths. A resolver may treat them as opaque, even invalid ones (RFC 9460 section 4.3), and
+  /// clients that know more keys than this code must get the zone's data.
   @_lifetime(self: copy self)
   private mutating func copyParameters(to output: inout [UInt8]) throws(WireError) {
-    var lowestKey = 0
     while remaining > 0 {
       let start = output.count
       try copy(4, to: &output)
-      let key = Int(output[start]) << 8 | Int(output[start + 1])
-      guard key >= lowestKey else { throw .truncated }
-      lowestKey = key + 1
       try copy(Int(output[start + 2]) << 8 | Int(output[start + 3]), to: &output)
     }
   }

@@ -24,7 +24,8 @@ struct TextWriter: ~Copyable {
     case .ipv6: output += IPAddress(octets: take(16))!.description.utf8
     case .name: output += name().text.utf8
     case .string: output += quoted(take(number(1)))
-    case .strings:
+    case .strings, .words:
+      guard position < rdata.count else { return false }
       output += quoted(take(number(1)))
       while position < rdata.count { output += [UInt8(ascii: " ")] + quoted(take(number(1))) }
     case .tag: output += take(number(1))
@@ -50,9 +51,6 @@ struct TextWriter: ~Copyable {
     case .key: output += Base64.encode(takeRest()).utf8
     case .locator: output += groups(take(8), of: 2, separator: colon)
     case .hyphenated(let count): output += groups(take(count), of: 1, separator: hyphen)
-    case .words:
-      output += quoted(take(number(1)))
-      while position < rdata.count { output += [UInt8(ascii: " ")] + quoted(take(number(1))) }
     case .whole(let form):
       guard let text = form.text(takeRest()) else { return false }
       output += text.utf8

@@ -12,10 +12,6 @@ public enum WireError: Error, Hashable, Sendable {
   case pointer
   /// A name of more than 255 octets.
   case nameTooLong
-  /// RDATA that does not have the form of its type.
-  case rdata(RecordType)
-  /// An OPT record that is a duplicate, outside the additional section, not owned by the root, or malformed (RFC 6891).
-  case opt
   /// The names have so many labels and pointers that reading them would block the thread.
   case tooMuchWork
   /// A value exceeds a message or one of its length fields.

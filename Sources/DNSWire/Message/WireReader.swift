@@ -30,20 +30,18 @@ struct WireReader: ~Escapable {
   /// The octets left before the limit.
   var remaining: Int { limit - position }
 
-  /// Limits reads to the next `count` octets until ``endPart()``.
+  /// Limits reads to the next `count` octets until ``leavePart()``.
   @_lifetime(self: copy self)
   mutating func beginPart(_ count: Int) throws(WireError) {
     guard count <= remaining else { throw .truncated }
     limit = position + count
   }
 
-  /// Lifts the limit again.
-  ///
-  /// - Returns: whether the part was read to its end.
+  /// Lifts the limit again, and steps over what is left of the part.
   @_lifetime(self: copy self)
-  mutating func endPart() -> Bool {
-    defer { limit = octets.count }
-    return position == limit
+  mutating func leavePart() {
+    position = limit
+    limit = octets.count
   }
 
   /// Steps over `count` octets.

@@ -5,7 +5,7 @@
 
 import Configuration
 import DNSWire
-import EventLoop
+import LocalDNS
 import MessageCache
 import Persistence
 import Resolver
@@ -29,8 +29,9 @@ extension Route {
       }
     }
     let search = search == .ignore ? "" : " search=\(search.rawValue)"
+    let hosts = hostsNamesOf == nil ? "" : " names=hosts"
     return
-      "providers=\(asked) localdns=(\(local.joined(separator: " "))) fallback=\(fallsBack) network=\(isNetwork)\(search)"
+      "providers=\(asked) localdns=(\(local.joined(separator: " "))) fallback=\(fallsBack) network=\(isNetwork)\(search)\(hosts)"
   }
 }
 

@@ -26,8 +26,8 @@ extension Configuration.Provider {
   private var accountText: String {
     switch kind {
     case .alidns(let account, _, _): "alidns \(account?.accountID ?? "")"
-    case .tencent(.https(_, let id)): "tencent \(id ?? "")"
-    case .tencent(.aes(let id, _)), .tencent(.des(let id, _)): "tencent \(id)"
+    case .tencent(.https(_, let id), _): "tencent \(id ?? "")"
+    case .tencent(.aes(let id, _), _), .tencent(.des(let id, _), _): "tencent \(id)"
     case .emas(let account): "emas \(account.accountID)"
     case .json, .doh, .table: "\(tlsName)\(path)"
     }

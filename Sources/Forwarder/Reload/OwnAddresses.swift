@@ -11,13 +11,13 @@ extension Configuration {
   ///
   /// Validation already refuses what the text alone shows; this also knows the machine's addresses.
   func withoutOurselves(_ listeners: [SocketAddress], _ logger: Logger) -> Configuration {
-    func isOurs(_ endpoint: Endpoint) -> Bool {
-      guard SystemResolvers.isOurs(SocketAddress(endpoint), listeners) else { return false }
-      logger.warning("plain resolver \(endpoint) is one of our own addresses; ignored")
+    func isOurs(_ resolver: Configuration.ResolverAddress) -> Bool {
+      guard SystemResolvers.ownership(of: PlainResolver(resolver), listeners) == .ours else { return false }
+      logger.warning("plain resolver \(resolver) is one of our own addresses; ignored")
       return true
     }
     func isOurServer(_ server: LocalServer) -> Bool {
-      if case .endpoint(let endpoint) = server { isOurs(endpoint) } else { false }
+      if case .resolver(let resolver) = server { isOurs(resolver) } else { false }
     }
     var configuration = self
     configuration.localDNS.servers.removeAll(where: isOurServer)

@@ -4,7 +4,6 @@ import Configuration
 import DNSWire
 import EventLoop
 import FairShares
-import Files
 import Frontend
 import LocalDNS
 import Logging
@@ -63,20 +62,14 @@ struct Preparation: Sendable {
   init(
     _ given: Configuration, _ numbers: ServiceNumbers, _ surroundings: Surroundings, needsHosts: Bool = false
   ) throws(StartError) {
-    var octets: [UInt8] = []
-    var problem: String?
-    if let path = given.names.hostsFile {
-      do throws(FileFault) {
-        octets = try WholeFile.read(path, limit: HostsFile.maximumSize)
-      } catch {
-        problem = "hosts file \(path): \(error)"
-      }
+    let reading = HostsReading(given.names)
+    if let failure = reading.failure {
+      guard !needsHosts else { throw .other("hosts file \(failure)") }
+      surroundings.logger.warning("hosts file \(failure)")
     }
-    if let problem {
-      guard !needsHosts else { throw .other(problem) }
-      surroundings.logger.warning("\(problem)")
-    }
-    try self.init(given, numbers, surroundings, octets, missingHosts: problem.flatMap { _ in given.names.hostsFile })
+    if let remark = reading.remark { surroundings.logger.warning("hosts file \(remark)") }
+    try self.init(
+      given, numbers, surroundings, reading, missingHosts: reading.failure == nil ? nil : given.names.hostsFile)
   }
 
   /// Makes tables with the hosts file of earlier ones, even if the file has changed. Blocks: reads a large one again.
@@ -87,24 +80,25 @@ struct Preparation: Sendable {
   ) throws(StartError) {
     switch earlier.hosts {
     case .octets(let octets):
-      try self.init(given, numbers, surroundings, octets, missingHosts: earlier.missingHosts)
-    case .large: try self.init(given, numbers, surroundings, needsHosts: true)
+      try self.init(given, numbers, surroundings, HostsReading(octets: octets), missingHosts: earlier.missingHosts)
+    case .large:
+      let reading = HostsReading(given.names)
+      if let failure = reading.failure { throw .other("hosts file \(failure)") }
+      try self.init(given, numbers, surroundings, reading, missingHosts: nil)
     }
   }
 
   private init(
-    _ given: Configuration, _ numbers: ServiceNumbers, _ surroundings: Surroundings, _ octets: [UInt8],
+    _ given: Configuration, _ numbers: ServiceNumbers, _ surroundings: Surroundings, _ reading: HostsReading,
     missingHosts: String?
   ) throws(StartError) {
     let configuration = given.withoutOurselves(surroundings.listeners, surroundings.logger)
     var numbers = numbers
-    system = SystemResolvers.find(notAt: surroundings.listeners)
+    system = SystemResolvers(notAt: surroundings.listeners)
     self.missingHosts = missingHosts
-    hosts = octets.count <= Hosts.longest ? .octets(octets) : .large
-    // The file was read with the same limit.
-    let file = (try? HostsFile(octets: octets)) ?? HostsFile()
+    hosts = reading.octets.count <= Hosts.longest ? .octets(reading.octets) : .large
     let plan = RoutingPlan(
-      configuration, hosts: file, searchDomains: system.searchDomains,
+      configuration, hosts: reading.file, searchDomains: system.searchDomains,
       loopZone: surroundings.loopZone, numbers: &numbers.routes)
     guard let plan, let places = numbers.providers.assign(configuration.providers.map(\.meaning), kin: { $0 }) else {
       throw .other("too many rules or providers, those that are being replaced included")
@@ -141,19 +135,26 @@ extension Configuration {
   var keepalive: Int32 { Int32(clamping: listen.tcpIdle.nanoseconds / 100_000_000) }
 }
 
-extension QueryTables {
-  package init(
-    _ configuration: Configuration, _ plan: RoutingPlan, cache: MessageCache, network: CurrentNetwork, keepalive: Int32
-  ) {
-    let allowed = configuration.listen.allow.flatMap { network in
+extension Configuration.Listen {
+  /// The prefixes that may currently ask. Asks the kernel for those of `"connected"`.
+  var allowedNow: [IPPrefix] {
+    allow.flatMap { network in
       switch network {
       case .prefix(let prefix): [prefix]
       case .connected: AccessPolicy.connectedNetworks()
       }
     }
+  }
+}
+
+extension QueryTables {
+  package init(
+    _ configuration: Configuration, _ plan: RoutingPlan, cache: MessageCache, network: CurrentNetwork, keepalive: Int32
+  ) {
     let providers = configuration.providers
     self.init(
-      access: AccessPolicy(allowed), table: plan.table, routes: plan.routes, cache: cache, network: network,
+      access: AccessPolicy(configuration.listen.allowedNow), table: plan.table, routes: plan.routes, cache: cache,
+      network: network,
       cacheEnabled: configuration.cache.isEnabled, maxUDPPayload: configuration.listen.maxUDPPayload,
       keepalive: keepalive, passesSubnets: { providers[$0].clientSubnet == .fromClient },
       knowsFlags: { providers[$0].kind.knowsDNSSECFlags })

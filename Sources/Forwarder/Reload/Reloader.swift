@@ -56,6 +56,8 @@ package final class Reloader: @unchecked Sendable {
   private var reason = Reason.file
   /// The trigger of one more rebuild after this one: the file or the network may have changed since it was read.
   private var wanted: Reason?
+  /// What a rebuild for the network has changed, for the log.
+  private var followed = ""
   private var report = ReloadReport()
   /// Callers that wait for the end of this reload, and of the next one.
   private var waiting: [CheckedContinuation<ReloadReport, Never>] = []
@@ -78,7 +80,8 @@ package final class Reloader: @unchecked Sendable {
 
   /// Limits how often the network has the tables rebuilt.
   private var pace = RebuildPace()
-  private var networkTimer: LoopTimer?
+  private let networkTimer = OwnedTimer()
+  private let listenerTimer = OwnedTimer()
   /// Whether the timer was set without resolvers, and is longer than necessary once there are some.
   private var isBetweenNetworks = false
 
@@ -92,17 +95,15 @@ package final class Reloader: @unchecked Sendable {
     self.forwarder = forwarder
     self.path = path
     self.logger = logger
-    forwarder.searchDomainsHaveChanged = { [weak self] in self?.followNetwork(hasResolvers: $0) }
+    forwarder.tablesAreOutdated = { [weak self] in self?.followNetwork(hasResolvers: $0) }
   }
 
-  /// The network provides other search domains: the tables follow at once, or after a pause since the last time, and
-  /// use the domains of that moment. Between two networks there is nothing to follow.
+  /// The network provides other search domains or prefixes: the tables follow at once, or after a pause since the last
+  /// time, and use those of that moment. Between two networks there is nothing to follow.
   private func followNetwork(hasResolvers: Bool) {
-    guard networkTimer == nil || isBetweenNetworks && hasResolvers else { return }
+    guard !networkTimer.isSet || isBetweenNetworks && hasResolvers else { return }
     isBetweenNetworks = !hasResolvers
-    networkTimer?.cancel()
-    networkTimer = forwarder.loop.schedule(after: pace.delay(at: .now, hasResolvers: hasResolvers)) { [weak self] in
-      self?.networkTimer = nil
+    networkTimer.set(after: pace.delay(at: .now, hasResolvers: hasResolvers), on: forwarder.loop) { [weak self] in
       self?.begin(.network)
     }
   }
@@ -169,7 +170,17 @@ package final class Reloader: @unchecked Sendable {
   /// Takes the same configuration for another network: only the tables change. Waiting questions, remembered failures
   /// and negative answers stay: otherwise a network that changes often would cost transfers.
   private func takeNetwork(of preparation: Preparation) {
-    guard preparation.plan.searchDomains != forwarder.preparation.plan.searchDomains else { return end([]) }
+    let (access, previous) = (preparation.tables.access.allowed, forwarder.preparation.tables.access.allowed)
+    guard access != previous || preparation.plan.searchDomains != forwarder.preparation.plan.searchDomains else {
+      return end([])
+    }
+    followed = "search domains updated"
+    if access != previous {
+      followed = "listen.allow updated"
+      let (added, removed) = (access.subtracting(previous), previous.subtracting(access))
+      let texts = added.map { "+\($0)" }.sorted() + removed.map { "-\($0)" }.sorted()
+      logger.info("listen.allow: the connected networks have changed: \(texts.joined(separator: ", "))")
+    }
     pace.begins(at: .now)
     let terms = RevisedTerms(from: forwarder.preparation, to: preparation)
     let old = OldTables(forwarder.preparation)
@@ -184,8 +195,8 @@ package final class Reloader: @unchecked Sendable {
       logger.error("configuration unchanged")
     case .network:
       pace.begins(at: .now)
-      let text = "search domains not updated, will be tried again: \(reasons.joined(separator: "; "))"
-      forwarder.occasional.log(.error, reason: "search domains", now: BootInstant.now.nanoseconds, text)
+      let text = "what depends on the network is not updated, will be tried again: \(reasons.joined(separator: "; "))"
+      forwarder.occasional.log(.error, reason: "network tables", now: BootInstant.now.nanoseconds, text)
       // The network does not report it again.
       followNetwork(hasResolvers: true)
     }
@@ -195,7 +206,7 @@ package final class Reloader: @unchecked Sendable {
   /// Waits until no listener uses the old tables, then revises the entries that were cached under them.
   private func finish(_ terms: RevisedTerms?, _ old: OldTables) {
     guard forwarder.listenerThreads.allSatisfy({ $0.hasTakenTables() }) else {
-      forwarder.loop.schedule(after: Reloader.listenerCheck) { [self] in finish(terms, old) }
+      listenerTimer.set(after: Reloader.listenerCheck, on: forwarder.loop) { [self] in finish(terms, old) }
       return
     }
     forwarder.resolver.assumeIsolated { $0.forgetEarlier() }
@@ -208,7 +219,7 @@ package final class Reloader: @unchecked Sendable {
       if terms != nil || !isStill { isCacheClean = isStill }
       report.duration = .now - startedAt
       let milliseconds = report.duration.nanoseconds / 1_000_000
-      logger.info("\(reason == .file ? "configuration reloaded" : "search domains updated") in \(milliseconds) ms")
+      logger.info("\(reason == .file ? "configuration reloaded" : followed) in \(milliseconds) ms")
       end([])
     }
   }

@@ -33,25 +33,32 @@ package struct RoutingPlan: Sendable {
   ) {
     let names = configuration.providers.map(\.meaning)
     let targets = configuration.rules.map { RoutingPlan.target(of: $0, configuration) }
-    let meanings = targets.compactMap { target in
-      if case .route(let route) = target { RouteMeaning(route, providers: names) } else { nil }
-    }
+    let chosen = targets.compactMap { if case .route(let route) = $0 { route } else { nil } }
+    let fixed = RoutingPlan.fixedRoutes(configuration)
+    // One more route for each, if the hosts file has names.
+    let hostsRoutes = hosts.hosts.isEmpty ? [] : (fixed + chosen).map(\.forHostsNames)
+    let meanings = (chosen + hostsRoutes).map { RouteMeaning($0, providers: names) }
     guard let assigned = numbers.assign(meanings, kin: { $0.source }) else { return nil }
-    var routes = RoutingPlan.fixedRoutes(configuration)
-    let count = assigned.reduce(routes.count) { max($0, $1 + 1) }
-    routes += Array(repeating: Route.unused, count: count - routes.count)
+    let numbersOfChosen = assigned.prefix(chosen.count)
+    let count = assigned.reduce(fixed.count) { max($0, $1 + 1) }
+    var routes = fixed + Array(repeating: Route.unused, count: count - fixed.count)
+    for (route, number) in zip(chosen, numbersOfChosen) { routes[number] = route }
+    var hostsNumbers: [UInt16: UInt16] = [:]
+    for (index, usual) in (Array(fixed.indices) + numbersOfChosen).enumerated() where !hostsRoutes.isEmpty {
+      let number = assigned[chosen.count + index]
+      routes[number] = hostsRoutes[index]
+      routes[number].hostsNamesOf = UInt16(usual)
+      hostsNumbers[UInt16(usual)] = UInt16(number)
+    }
     var rules: [RouteRule] = []
     if let loopZone {
       rules.append(RouteRule(names: [.subtree(loopZone)], action: .route(Route.Number.loopProbe)))
     }
-    var rest = assigned[...]
+    var rest = numbersOfChosen
     for (rule, target) in zip(configuration.rules, targets) {
       switch target {
       case .local(let action): rules.append(RouteRule(names: rule.names, action: action))
-      case .route(let route):
-        let number = rest.removeFirst()
-        routes[number] = route
-        rules.append(RouteRule(names: rule.names, action: .route(UInt16(number))))
+      case .route: rules.append(RouteRule(names: rule.names, action: .route(UInt16(rest.removeFirst()))))
       }
     }
     for number in routes.indices { routes[number].setFleetFingerprint(configuration) }
@@ -63,8 +70,9 @@ package struct RoutingPlan: Sendable {
       special: configuration.names.special, portalNames: configuration.localDNS.portalNames,
       searchDomains: searchDomains,
       searchRoute: configuration.localDNS.searchDomains == .ignore ? nil : Route.Number.search,
-      networkRoute: hasLocalDNS ? Route.Number.network : nil, portalRoute: hasLocalDNS ? Route.Number.portal : nil)
-    table = RouteTable(rules: rules, hosts: hosts, settings: settings)
+      networkRoute: hasLocalDNS ? Route.Number.network : nil, portalRoute: hasLocalDNS ? Route.Number.portal : nil,
+      routerRoute: hasLocalDNS ? Route.Number.router : nil)
+    table = RouteTable(rules: rules, hosts: hosts, settings: settings, hostsRoutes: hostsNumbers)
   }
 
   private static func fixedRoutes(_ configuration: Configuration) -> [Route] {
@@ -94,7 +102,9 @@ package struct RoutingPlan: Sendable {
     // What the network adds is valid only on that network.
     search.belongsToNetwork = true
     search.isConfined = true
-    return [standard, network, portal, loopProbe, search]
+    var router = search
+    router.search = .first
+    return [standard, network, portal, loopProbe, search, router]
   }
 
   private enum Target {
@@ -140,6 +150,15 @@ extension RoutingPlan {
     var numbers = ServiceNumbers().routes
     self.init(
       configuration, hosts: hosts, searchDomains: searchDomains, loopZone: loopZone, numbers: &numbers)!
+  }
+}
+
+extension Route {
+  /// The same route for names of the hosts file.
+  fileprivate var forHostsNames: Route {
+    var route = self
+    route.hostsNamesOf = 0
+    return route
   }
 }
 

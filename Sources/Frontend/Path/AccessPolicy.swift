@@ -16,6 +16,8 @@ package final class AccessPolicy: @unchecked Sendable {
     var lowMask: UInt64
   }
 
+  /// The prefixes that it was made from.
+  package let allowed: Set<IPPrefix>
   private let prefixes: UnsafeMutablePointer<Prefix>
   private let count: Int
   /// Refused queries that are not in the log yet: see `RefusedQueries`. Any thread may write; two that write at
@@ -27,6 +29,7 @@ package final class AccessPolicy: @unchecked Sendable {
 
   /// Allows every address in any of the prefixes.
   package init(_ allowed: [IPPrefix]) {
+    self.allowed = Set(allowed)
     count = allowed.count
     prefixes = .allocate(capacity: max(1, allowed.count))
     // A cache line of its own: threads that refuse many queries do not slow down threads that only read.
@@ -149,10 +152,15 @@ extension AccessPolicy {
     while let entry = next {
       next = entry.pointee.ifa_next
       guard let address = octets(entry.pointee.ifa_addr), let mask = octets(entry.pointee.ifa_netmask) else { continue }
-      let length = mask.reduce(0) { $0 + $1.nonzeroBitCount }
+      let length = prefixLength(ofMask: mask)
       if let prefix = IPAddress(octets: address).flatMap({ IPPrefix($0, length: length) }) { networks.append(prefix) }
     }
     return networks
+  }
+
+  /// The length of a prefix whose addresses may ask. A network may give any mask: one of 0.0.0.0 would let everybody ask.
+  static func prefixLength(ofMask mask: [UInt8]) -> Int {
+    max(mask.reduce(0) { $0 + $1.nonzeroBitCount }, mask.count == 4 ? 8 : 32)
   }
 
   private static func octets(_ address: UnsafeMutablePointer<sockaddr>?) -> [UInt8]? {

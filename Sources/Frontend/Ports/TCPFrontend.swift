@@ -21,6 +21,7 @@ package final class TCPFrontend {
   private var rateLimit: BucketTable
   /// Octets of queries that are currently delayed.
   private var putOff = 0
+  private let delays = TimerGroup()
   /// Queries that were delayed so far.
   package private(set) var delayed: UInt64 = 0
 
@@ -71,7 +72,7 @@ package final class TCPFrontend {
     }
     let octets = Array(message)
     putOff += octets.count
-    loop.schedule(after: .nanoseconds(delay)) { [self] in
+    delays.add(after: .nanoseconds(delay), on: loop) { [self] in
       putOff -= octets.count
       guard connection.isOpen else { return connection.discard() }
       octets.withUnsafeBufferPointer { answer(connection, $0, since: now) }

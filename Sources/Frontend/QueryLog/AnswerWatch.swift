@@ -14,10 +14,13 @@ package final class AnswerWatch {
   private let report: (String) -> Void
   private var reportedAt: BootInstant?
   /// Set while a report is pending.
-  private var timer: LoopTimer?
+  private let timer = OwnedTimer()
   private var slowAnswers = 0
   private var longest = Duration.zero
   private var failures: [String: Int] = [:]
+
+  /// Reasons in one report. They name servers and codes, of which there may be any number.
+  private static let mostReasons = 16
 
   /// - Parameter report: receives each report, one line.
   package init(on loop: any Loop, _ report: @escaping (String) -> Void) {
@@ -36,20 +39,19 @@ package final class AnswerWatch {
       slowAnswers += 1
       longest = max(longest, took)
     }
-    if let failure { failures[failure, default: 0] += 1 }
-    guard timer == nil else { return }
-    guard let reportedAt, now - reportedAt < AnswerWatch.pause else { return flush(at: now) }
-    timer = loop.schedule(at: reportedAt + AnswerWatch.pause) { [weak self] in
-      guard let self else { return }
-      flush(at: loop.now)
+    if let failure {
+      let isNew = failures[failure] == nil
+      failures[isNew && failures.count >= AnswerWatch.mostReasons ? "other reasons" : failure, default: 0] += 1
     }
+    guard !timer.isSet else { return }
+    guard let reportedAt, now - reportedAt < AnswerWatch.pause else { return flush(at: now) }
+    timer.set(at: reportedAt + AnswerWatch.pause, on: loop, for: self) { $0.flush(at: $0.loop.now) }
   }
 
   /// Reports what is pending, if anything is.
   package func flush(at now: BootInstant) {
     loop.assertCurrent()
-    timer?.cancel()
-    timer = nil
+    timer.cancel()
     guard slowAnswers > 0 || !failures.isEmpty else { return }
     reportedAt = now
     report(summary)

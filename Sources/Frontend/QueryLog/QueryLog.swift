@@ -39,7 +39,7 @@ package final class QueryLog {
   private var pauseBegan: BootInstant?
   private var notLogged = 0
   private var reportedAt: BootInstant?
-  private var timer: LoopTimer?
+  private let timer = OwnedTimer()
 
   package init(_ loop: EventLoop) { self.loop = loop }
 
@@ -87,12 +87,11 @@ package final class QueryLog {
   /// Checks, in each turn of the loop, whether there are queries to pass on, and does so a moment later.
   package func turn() {
     loop.assertCurrent()
-    guard isWanted, timer == nil, notLogged > 0 || !pending.isEmpty || taps.contains(where: \.tap.hasUnread) else {
+    guard isWanted, !timer.isSet, notLogged > 0 || !pending.isEmpty || taps.contains(where: \.tap.hasUnread) else {
       return
     }
-    timer = loop.schedule(after: QueryLog.pause) { [unowned self] in
-      timer = nil
-      drain(upTo: BootInstant(nanoseconds: BootInstant.now.nanoseconds - QueryLog.holdBack.nanoseconds))
+    timer.set(after: QueryLog.pause, on: loop, for: self) {
+      $0.drain(upTo: BootInstant(nanoseconds: BootInstant.now.nanoseconds - QueryLog.holdBack.nanoseconds))
     }
   }
 

@@ -71,9 +71,11 @@ package final class ReplySender {
   ///
   /// - Parameters:
   ///   - body: the records in wire form; compression pointers refer to the query's own question.
+  ///   - isTruncated: whether records are missing, so that TC is set over UDP.
   ///   - failure: why there is no answer, for the log.
   package func complete(
-    _ slot: Int, _ head: ResponseHead, body: [UInt8], _ outcome: LoggedQuery.Fate, failure: String? = nil
+    _ slot: Int, _ head: ResponseHead, body: [UInt8], isTruncated: Bool = false, _ outcome: LoggedQuery.Fate,
+    failure: String? = nil
   ) {
     loop.assertCurrent()
     let query = queries.slots[slot].query
@@ -89,6 +91,7 @@ package final class ReplySender {
     }
     let message = UnsafeBufferPointer(start: queries.message(slot), count: query.questionEnd)
     let length = ResponseWriter.complete(query, of: message.span, head, limits, into: output)
+    if isTruncated, isUDP { output[2] |= UInt8(HeaderFlag.tc >> 8) }
     let response = UnsafeBufferPointer(start: UnsafePointer(output), count: length)
     if isUDP {
       sendDatagram(response, queries.slots[slot].descriptor, queries.peer(slot))

@@ -91,15 +91,16 @@ public struct AliDNSDialect: Dialect {
     return HTTPRequest(method: .get, target: target.text)
   }
 
+  /// The service's own error code, if it is a documented one.
+  public func errorCode(in response: HTTPResponse) -> String? { aliDNSErrorCode(response) }
+
   /// Reads a full or a short body. A short body has no TTL and no status: its addresses live for a minute, and an empty
   /// one is an uncertain NODATA (`isEmptyAmbiguous`).
   public func answer(
     to question: HTTPDNSQuestion, from response: HTTPResponse
   ) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
-    try response.requireStatus(in: 200...200)
-    try response.requireBody(.undocumentedJSON, limit: JSONLimit.octets)
     let isShort = form == .short
-    return try withJSON(response.body) { root throws(HTTPDNSFailure) in
+    return try withAliDNSReply(response) { root throws(HTTPDNSFailure) in
       if isShort, root.isArray { return try addresses(in: root, for: question) }
       var reader = DNSJSONReader(question: question, requiresQuestion: true)
       return try reader.read(root).answer(to: question)
@@ -111,9 +112,10 @@ public struct AliDNSDialect: Dialect {
   ) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
     var reply = ProviderReply(responseCode: .noError)
     for element in root.elements {
-      guard let text = element.text else { throw .unreadable(.shape("an element of the array")) }
-      guard let address = IPAddress(text: text), question.type == (address.isIPv6 ? .aaaa : .a) else {
-        throw .unreadable(.rdata)
+      guard let address = element.text.flatMap({ IPAddress(text: $0) }), question.type == (address.isIPv6 ? .aaaa : .a)
+      else {
+        reply.leftOut = .unreadable(.rdata)
+        continue
       }
       reply.answers.append(
         ResourceRecord(

@@ -88,15 +88,8 @@ public struct MessageDialect: Dialect {
 }
 
 extension UnreadableReason {
-  /// The owner of a zone controls RDATA and the work that its names cause; any other error is the server's.
-  fileprivate init(_ error: WireError) {
-    self =
-      switch error {
-      case .rdata: .rdata
-      case .tooMuchWork: .tooLarge
-      default: .message
-      }
-  }
+  /// The owner of a zone controls the work that names cause; any other error is the server's.
+  fileprivate init(_ error: WireError) { self = error == .tooMuchWork ? .tooLarge : .message }
 }
 
 extension ResourceRecord {
@@ -118,6 +111,7 @@ extension ProviderReply {
     else { throw .wrongQuestion }
     guard !message.header.tc else { throw .truncated }
     self.init(responseCode: code)
+    if message.unreadableRecordCount > 0 { leftOut = .unreadable(.rdata) }
     isAuthenticated = message.header.ad
     extendedError = message.extendedError
     answers = message.answers

@@ -10,6 +10,14 @@ enum EMAS {
   /// Lifetime of a signature in seconds, as in the provider's mobile SDKs; the service accepts up to a day.
   static let signatureLifetime: Int64 = 600
 
+  /// A parameter before any encoding.
+  typealias Parameter = (name: String, value: String)
+
+  /// Parameters in the order in which they are sent.
+  static func sorted(_ parameters: [String: String]) -> [Parameter] {
+    parameters.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+  }
+
   /// A and AAAA. Names consist of letters, digits, hyphens and underscores; not the root.
   static func serves(_ question: HTTPDNSQuestion) -> Bool {
     (question.type == .a || question.type == .aaaa) && question.name.isPlain && !question.name.isRoot

@@ -30,22 +30,24 @@ struct EMASAnswers {
   }
 
   private var questions: [QuestionResult]
+  private let isOfOneName: Bool
 
   /// Creates the collector without answers.
   init(_ batch: QuestionBatch) {
     questions = batch.questions.map { QuestionResult(question: $0) }
+    isOfOneName = batch.names.count == 1
   }
 
   /// Adds the addresses of one family that the reply lists for a name. A list that cannot be read fails this question
-  /// only. Names and families that are not in the batch are ignored.
+  /// only. Names and families that are not in the batch are ignored. Without a name it is the only one of the batch.
   ///
   /// - Parameter hasNoData: whether the reply states that an empty list means NODATA.
   mutating func add(
-    _ list: EMASAddressList, of name: UnsafeRawBufferPointer, _ type: RecordType, hasNoData: Bool = false
+    _ list: EMASAddressList, of name: UnsafeRawBufferPointer?, _ type: RecordType, hasNoData: Bool = false
   ) {
     for index in questions.indices {
       let question = questions[index].question
-      guard question.type == type, isPlainText(name, of: question.name) else { continue }
+      guard question.type == type, name.map({ isPlainText($0, of: question.name) }) ?? isOfOneName else { continue }
       questions[index].isNamed = true
       questions[index].hasNoData = questions[index].hasNoData || hasNoData
       do throws(HTTPDNSFailure) {
@@ -74,31 +76,25 @@ struct EMASAddressList {
   /// TTLs in order of preference; the first positive one counts.
   let ttls: [JSONValue?]
 
-  /// The records of the list.
+  /// The records of the list. An element that is no address of the question's family is left out.
   ///
-  /// - Throws: `.unreadable` if an element is not an address of the question's family, or a TTL is not a number.
+  /// - Throws: `.unreadable` if there is no list, no element of it is such an address, or a TTL is no number.
   func records(for question: HTTPDNSQuestion) throws(HTTPDNSFailure) -> [ResourceRecord] {
     guard let addresses else { return [] }
     guard addresses.isArray else { throw .unreadable(.shape("ips")) }
     let ttl = try self.ttl()
     var records: [ResourceRecord] = []
     for element in addresses.elements {
-      guard element.isString else { throw .unreadable(.shape("ips[]")) }
-      guard let octets = element.address(isIPv6: question.type == .aaaa) else { throw .unreadable(.rdata) }
+      guard let octets = element.address(isIPv6: question.type == .aaaa) else { continue }
       records.append(ResourceRecord(owner: question.name, type: question.type, ttl: ttl, rdata: octets))
     }
+    guard !records.isEmpty || addresses.count == 0 else { throw .unreadable(.rdata) }
     return records
   }
 
   private func ttl() throws(HTTPDNSFailure) -> UInt32 {
     for case let member? in ttls {
-      if let seconds = member.number(upTo: .max) {
-        guard seconds == 0 else { return ttlValue(seconds) }
-      } else {
-        // A remaining lifetime may be negative.
-        var seconds: Int64 = 0
-        guard json_signed_of(member.handle, &seconds), seconds < 0 else { throw .unreadable(.number) }
-      }
+      if let ttl = try member.ttl, ttl > 0 { return ttl }
     }
     return EMASAnswers.defaultTTL
   }

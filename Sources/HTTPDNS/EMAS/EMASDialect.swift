@@ -13,6 +13,7 @@ public struct EMASDialect: BatchDialect {
   /// The part of every target before the resource.
   private let pathPrefix: String
   private let secretKey: Secret?
+  private let parameters: [EMAS.Parameter]
   /// Each name and family with addresses costs one unit over HTTP and five units over HTTPS.
   public let billing: Billing
 
@@ -20,10 +21,12 @@ public struct EMASDialect: BatchDialect {
   ///
   /// - Parameters:
   ///   - secretKey: nil sends unsigned requests, which an account may forbid.
+  ///   - parameters: parameters of the account's own, whose names need no encoding. The signature does not cover them.
   ///   - isEncrypted: whether transfers use HTTPS; only the price depends on it.
-  public init(accountID: String, secretKey: Secret?, isEncrypted: Bool) {
+  public init(accountID: String, secretKey: Secret?, parameters: [String: String] = [:], isEncrypted: Bool) {
     pathPrefix = "/\(percentEncoded(accountID))/\(secretKey == nil ? "" : "sign_")"
     self.secretKey = secretKey
+    self.parameters = EMAS.sorted(parameters)
     billing = EMAS.billing(isEncrypted: isEncrypted)
   }
 
@@ -47,6 +50,7 @@ public struct EMASDialect: BatchDialect {
       target.add("t", plain: expiry)
       target.add("s", plain: EMASDialect.signature(hosts: hosts, secretKey: secretKey, expiry: expiry))
     }
+    for parameter in parameters { target.add(given: parameter.name, encoding: parameter.value) }
     return HTTPRequest(method: .get, target: target.text)
   }
 
@@ -60,11 +64,11 @@ public struct EMASDialect: BatchDialect {
     try withEMASReply(response) { root throws(HTTPDNSFailure) in
       var answers = EMASAnswers(batch)
       guard let list = root["dns"] else {
-        try EMASDialect.read(root, into: &answers)
+        guard EMASDialect.read(root, into: &answers) else { throw .unreadable(.shape("host")) }
         return try answers.results()
       }
       guard list.isArray else { throw .unreadable(.shape("dns")) }
-      for element in list.elements { try EMASDialect.read(element, into: &answers) }
+      for element in list.elements { EMASDialect.read(element, into: &answers) }
       return try answers.results()
     }
   }
@@ -86,22 +90,25 @@ public struct EMASDialect: BatchDialect {
 
   /// Reads an element. With `type` it has one family, whose addresses are in `ips` for A and for AAAA; without `type`
   /// it has both families.
-  private static func read(_ element: JSONValue, into answers: inout EMASAnswers) throws(HTTPDNSFailure) {
-    let (ips, ipsv6) = (element["ips"], element["ipsv6"])
-    guard let host = element["host"]?.octets else { throw .unreadable(.shape("host")) }
-    guard ips != nil || ipsv6 != nil else { throw .unreadable(.shape("ips")) }
-    // The provider's own SDKs prefer the authoritative TTL to the remaining one.
-    let ttls = [element["origin_ttl"], element["ttl"]]
+  ///
+  /// - Returns: whether it says anything about a name.
+  @discardableResult
+  private static func read(_ element: JSONValue, into answers: inout EMASAnswers) -> Bool {
+    let (host, ips, ipsv6) = (element["host"]?.octets, element["ips"], element["ipsv6"])
+    guard host != nil || ips != nil || ipsv6 != nil else { return false }
+    // What is left of the TTL, then the zone's own.
+    let ttls = [element["ttl"], element["origin_ttl"]]
     guard let member = element["type"] else {
       answers.add(EMASAddressList(addresses: ips, ttls: ttls), of: host, .a)
       answers.add(EMASAddressList(addresses: ipsv6, ttls: ttls), of: host, .aaaa)
-      return
+      return true
     }
-    guard let type = member.number(upTo: 65_535) else { throw .unreadable(.number) }
+    guard let type = member.number(upTo: 65_535) else { return false }
     answers.add(EMASAddressList(addresses: ips, ttls: ttls), of: host, RecordType(UInt16(type)))
     if ipsv6 != nil, type == RecordType.aaaa.rawValue {
       answers.add(EMASAddressList(addresses: ipsv6, ttls: ttls), of: host, .aaaa)
     }
+    return true
   }
 }
 

@@ -28,17 +28,17 @@ enum EMASErrorCode: String {
 
   /// The failure that gives the same reaction as the provider's own SDK
   /// (github.com/aliyun/alibabacloud-httpdns-android-sdk).
-  func failure(status: Int) -> HTTPDNSFailure {
+  var failure: HTTPDNSFailure {
     switch self {
     // The SDK tries another server: this one may have another service level or another release.
-    case .missingArgument, .tooManyHosts, .sdnsNotSupported, .serviceLevelDeny, .internalError: .server(status: status)
+    case .missingArgument, .tooManyHosts, .sdnsNotSupported, .serviceLevelDeny, .internalError: .fault
     case .invalidHost: .name
     // The expiry is too far ahead. Ours is always ten minutes ahead, so the clocks differ.
     case .signatureExpired, .invalidDuration: .expired
     case .invalidSignature: .authentication
     case .unsignedInterfaceDisabled: .unsigned
     case .invalidAccount, .accountNotExists: .account
-    case .methodNotAllowed: .badParameter
+    case .methodNotAllowed: .status(405)
     }
   }
 }
@@ -55,12 +55,12 @@ func withEMASReply<Value>(
   _ response: HTTPResponse, _ read: (JSONValue) throws(HTTPDNSFailure) -> Value
 ) throws(HTTPDNSFailure) -> Value {
   if response.status != 200, let code = try? withJSON(response.body, EMASErrorCode.init(in:)) {
-    throw code.failure(status: response.status)
+    throw code.failure
   }
   try response.requireStatus(in: 200...200)
   try response.requireBody(.undocumentedJSON, limit: JSONLimit.octets)
   return try withJSON(response.body) { root throws(HTTPDNSFailure) in
-    if let code = EMASErrorCode(in: root) { throw code.failure(status: response.status) }
+    if let code = EMASErrorCode(in: root) { throw code.failure }
     return try read(root)
   }
 }

@@ -3,28 +3,12 @@
 import DNSWire
 import HTTPMessage
 
-/// `GET /{account}/ss` ("service IP address scheduling", alibabacloud.com/help/en/httpdns). Any server answers it; the
-/// servers that a client starts with may answer nothing else.
+/// `GET /{account}/ss` ("service IP address scheduling", alibabacloud.com/help/en/httpdns). Any server answers it, over https
+/// in every client of the provider.
 ///
 /// The request is not signed. The signature is optional, the provider's mobile SDKs send none, and its documents
 /// disagree about it (MD5 or HMAC-MD5, the current time or an expiry): a wrong signature fails where none is needed.
 public struct EMASSchedule: Sendable {
-  /// The location of the clients, as the service distinguishes them.
-  public enum Region: String, CaseIterable, Sendable {
-    /// China without Hong Kong.
-    case cn
-    /// Hong Kong.
-    case hk
-    /// Singapore.
-    case sg
-    /// Germany.
-    case de
-    /// The United States.
-    case us
-    /// No particular region.
-    case global
-  }
-
   /// The content of a reply.
   public enum ServerList: Hashable, Sendable {
     /// The servers to use, in the order of the reply, those with IPv4 addresses first. There is at least one.
@@ -44,10 +28,11 @@ public struct EMASSchedule: Sendable {
 
   private let target: String
 
-  /// Creates the request for the servers of an account in a region.
-  public init(accountID: String, region: Region = .cn) {
+  /// Creates the request for the servers of an account in a region: `cn`, `hk`, `sg`, `de` or `us`, or the nearest ones
+  /// (`global`).
+  public init(accountID: String, region: String = "global") {
     var target = QueryTarget(path: "/\(percentEncoded(accountID))/ss")
-    target.add("region", plain: region.rawValue)
+    target.add("region", encoding: region)
     self.target = target.text
   }
 

@@ -19,6 +19,7 @@ public struct EMASv2Dialect: BatchDialect {
   private let accountID: String
   private let signingKey: HMACSHA256?
   private let cipher: EMASCipher?
+  private let parameters: [EMAS.Parameter]
   /// Each name and family with addresses costs one unit over HTTP, three with AES, five over HTTPS, eight over HTTPS
   /// with AES.
   public let billing: Billing
@@ -28,14 +29,17 @@ public struct EMASv2Dialect: BatchDialect {
   /// - Parameters:
   ///   - secretKey: hexadecimal digits; nil sends unsigned requests, which an account may forbid.
   ///   - aesSecretKey: 32 hexadecimal digits; nil adds no encryption within the transfer.
+  ///   - parameters: parameters of the account's own; names and values must need no escape in JSON.
   ///   - isEncrypted: whether transfers use HTTPS; only the price depends on it.
   ///   - random: returns that many unpredictable octets, for initialisation vectors.
   /// - Throws: which key is malformed.
   public init(
-    accountID: String, secretKey: Secret?, aesSecretKey: Secret? = nil, aesMode: CipherMode = .cbc, isEncrypted: Bool,
+    accountID: String, secretKey: Secret?, aesSecretKey: Secret? = nil, aesMode: CipherMode = .cbc,
+    parameters: [String: String] = [:], isEncrypted: Bool,
     random: @escaping @Sendable (Int) -> [UInt8] = RandomOctets.generate(count:)
   ) throws(EMASKeyError) {
     self.accountID = accountID
+    self.parameters = EMAS.sorted(parameters)
     var signingKey: HMACSHA256?
     if let secretKey {
       guard let octets = Hexadecimal.decode(secretKey.reveal), !octets.isEmpty else { throw .secretKey }
@@ -64,11 +68,12 @@ public struct EMASv2Dialect: BatchDialect {
     query.add("id", encoding: accountID)
     query.add("m", plain: String(cipher?.number ?? EMASCipher.none))
     if let cipher {
-      query.add("enc", plain: cipher.seal(EMASv2Dialect.sealedText(for: batch)))
+      query.add("enc", plain: cipher.seal(sealedText(for: batch)))
     } else {
       query.add("dn", plain: batch.plainNames)
       if let address = batch.emasClientAddress { query.add("cip", plain: address) }
       query.add("q", plain: batch.emasFamilies)
+      for parameter in parameters { query.add(parameter) }
     }
     if signingKey != nil { query.add("exp", plain: String(unixTime + EMAS.signatureLifetime)) }
     query.add("v", plain: "1.0")
@@ -104,7 +109,7 @@ public struct EMASv2Dialect: BatchDialect {
   }
 
   /// The text that `enc` encrypts. No character in it needs an escape.
-  private static func sealedText(for batch: QuestionBatch) -> [UInt8] {
+  private func sealedText(for batch: QuestionBatch) -> [UInt8] {
     var text: [UInt8] = []
     text.reserveCapacity(128)
     text.append(#"{"dn":""#)
@@ -115,6 +120,7 @@ public struct EMASv2Dialect: BatchDialect {
       text.append(#"","cip":""#)
       text.append(address)
     }
+    for parameter in parameters { text.append(#"","\#(parameter.name)":"\#(parameter.value)"#) }
     text.append(#""}"#)
     return text
   }
@@ -129,15 +135,11 @@ public struct EMASv2Dialect: BatchDialect {
     guard let list = data["answers"], list.isArray else { throw .unreadable(.shape("answers")) }
     var answers = EMASAnswers(batch)
     for element in list.elements {
-      guard let name = element["dn"]?.octets else { throw .unreadable(.shape("answers[].dn")) }
+      let name = element["dn"]?.octets
       for case (let type, let family?) in [(RecordType.a, element["v4"]), (.aaaa, element["v6"])] {
-        let (addresses, reason) = (family["ips"], family["no_ip_code"])
-        guard addresses != nil || reason != nil else {
-          throw .unreadable(.shape(type == .a ? "answers[].v4.ips" : "answers[].v6.ips"))
-        }
         answers.add(
-          EMASAddressList(addresses: addresses, ttls: [family["ttl"]]), of: name, type,
-          hasNoData: reason?.text == "RRNotExist")
+          EMASAddressList(addresses: family["ips"], ttls: [family["ttl"]]), of: name, type,
+          hasNoData: family["no_ip_code"]?.text == "RRNotExist")
       }
     }
     return try answers.results()

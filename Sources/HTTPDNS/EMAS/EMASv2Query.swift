@@ -5,11 +5,8 @@ import DNSWire
 
 /// A request target under construction, together with the text that its signature covers.
 struct EMASv2Query {
-  /// A parameter before any encoding.
-  typealias Parameter = (name: String, value: String)
-
   private var target = QueryTarget(path: "/v2/d")
-  private var parameters: [Parameter] = []
+  private var parameters: [EMAS.Parameter] = []
 
   /// Creates a target without parameters.
   init() { parameters.reserveCapacity(8) }
@@ -26,6 +23,12 @@ struct EMASv2Query {
     parameters.append((name.description, value))
   }
 
+  /// Adds a parameter of the configuration, whose name needs no encoding.
+  mutating func add(_ parameter: EMAS.Parameter) {
+    target.add(given: parameter.name, encoding: parameter.value)
+    parameters.append(parameter)
+  }
+
   /// Returns the target, with `s` if there is a key.
   consuming func target(signedWith key: HMACSHA256?) -> String {
     if let key { target.add("s", plain: EMASv2Query.signature(of: parameters, key: key)) }
@@ -33,12 +36,12 @@ struct EMASv2Query {
   }
 
   /// The lower-case hexadecimal HMAC-SHA256 of the parameters.
-  static func signature(of parameters: [Parameter], key: HMACSHA256) -> String {
+  static func signature(of parameters: [EMAS.Parameter], key: HMACSHA256) -> String {
     Hexadecimal.encode(key.code(of: signedText(of: parameters)))
   }
 
   /// The parameters with a value, sorted by name, as `name=value` joined by `&`.
-  static func signedText(of parameters: [Parameter]) -> [UInt8] {
+  static func signedText(of parameters: [EMAS.Parameter]) -> [UInt8] {
     var text: [UInt8] = []
     text.reserveCapacity(512)
     for parameter in parameters.sorted(by: { $0.name < $1.name }) where !parameter.value.isEmpty {

@@ -23,9 +23,10 @@ struct AnswerChain {
 
   /// Follows the chain through an Answer section, starting at QNAME.
   ///
-  /// - Throws: `.unreadable(.chain)` for a loop, more than `maximumLinks` links, two different targets of one name, or
-  ///   data of QTYPE only at names that no link leads to. Such a section does not answer QNAME, and to read it as
-  ///   NODATA would be a guess.
+  /// Of several CNAME records at one name, the first with data or a CNAME record at its target counts.
+  ///
+  /// - Throws: `.unreadable(.chain)` for a loop, more than `maximumLinks` links, or data of QTYPE only at names that no link
+  ///   leads to. Such a section does not answer QNAME, and to read it as NODATA would be a guess.
   /// - Complexity: O(*n*) in the records.
   init(_ section: [ResourceRecord], to question: HTTPDNSQuestion) throws(HTTPDNSFailure) {
     self.question = question
@@ -81,16 +82,26 @@ struct AnswerChain {
   /// Returns the target of the CNAME record at the chain's end, or of the CNAME record that is synthesized from its
   /// DNAME record (RFC 6672 section 3.1); nil if there is neither.
   private mutating func target(_ redirection: ResourceRecord?) throws(HTTPDNSFailure) -> DomainName? {
-    var found: DomainName?
+    var targets: [DomainName] = []
     for place in section.rrset(end, .cname) {
       guard let target = DomainName(octets: section.records[place].rdata) else { throw .unreadable(.name) }
-      guard found == nil || found == target else { throw .unreadable(.chain) }
-      found = target
+      guard targets.first != target else { continue }
+      targets.append(target)
+      // A name of a usual section has one target, and need not be looked ahead for.
+      guard targets.count < AnswerChain.maximumLinks else { break }
     }
-    guard found == nil, let redirection else { return found }
+    if targets.count > 1 {
+      for target in targets where leadsOn(target) { return target }
+    }
+    guard targets.isEmpty, let redirection else { return targets.first }
     let own = end.octets.count - redirection.owner.octets.count
     guard let target = DomainName(octets: end.octets[..<own] + redirection.rdata) else { throw .unreadable(.name) }
     return target
+  }
+
+  /// Whether the section has data of QTYPE or a CNAME record at a name.
+  private mutating func leadsOn(_ name: DomainName) -> Bool {
+    !section.rrset(name, question.type).isEmpty || !section.rrset(name, .cname).isEmpty
   }
 
   @discardableResult

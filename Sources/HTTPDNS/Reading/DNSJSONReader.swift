@@ -14,8 +14,11 @@ struct DNSJSONReader {
   private let isPlain: Bool
   /// Whether every record that only a validator needs was readable.
   private var isProofComplete = true
+  /// What was wrong with a record of the Answer section that was left out.
+  private var leftOut: HTTPDNSFailure?
 
-  /// Creates a reader for one reply; `requiresQuestion` refuses an answer that does not repeat the question.
+  /// Creates a reader for one reply; `requiresQuestion` refuses a denial that does not repeat the question. Data is known by
+  /// the name that it belongs to.
   init(question: HTTPDNSQuestion, requiresQuestion: Bool) {
     self.question = question
     self.requiresQuestion = requiresQuestion
@@ -28,7 +31,7 @@ struct DNSJSONReader {
     // Twelve bits: RCODE and its extension (RFC 6891 section 6.1.3).
     guard let code = status.number(upTo: 4095) else { throw .unreadable(.number) }
     var reply = ProviderReply(responseCode: ResponseCode(rawValue: UInt16(code)))
-    try checkQuestion(root["Question"], isRequired: requiresQuestion && (code == 0 || code == 3))
+    if let asked = root["Question"] { try checkQuestion(asked) } else if requiresQuestion { leftOut = .wrongQuestion }
     if let flag = root["TC"], flag.isTrue { throw .truncated }
     reply.scopePrefixLength = scope(root["edns_client_subnet"])
     reply.extendedError = ExtendedError.mostTelling(of: extendedErrors(root))
@@ -36,6 +39,7 @@ struct DNSJSONReader {
     reply.isAuthenticated = root["AD"]?.isTrue ?? false
     reply.answers = try records("Answer", of: root, isWanted: isWantedInAnswer)
     reply.authorities = try records("Authority", of: root, isWanted: isWantedInAuthority)
+    reply.leftOut = leftOut
     if !isProofComplete {
       reply.answers.removeAll(where: isProof)
       reply.authorities.removeAll(where: isProof)
@@ -45,11 +49,7 @@ struct DNSJSONReader {
   }
 
   /// Checks `Question`: an object, or an array of one object.
-  private func checkQuestion(_ member: JSONValue?, isRequired: Bool) throws(HTTPDNSFailure) {
-    guard let member else {
-      guard !isRequired else { throw .wrongQuestion }
-      return
-    }
+  private func checkQuestion(_ member: JSONValue) throws(HTTPDNSFailure) {
     var asked = member
     if member.isArray {
       guard let first = member.onlyElement else { throw .wrongQuestion }
@@ -64,40 +64,44 @@ struct DNSJSONReader {
     _ member: StaticString, of root: JSONValue, isWanted: (RecordType) -> Bool
   ) throws(HTTPDNSFailure) -> [ResourceRecord] {
     guard let section = root[member] else { return [] }
-    guard section.isArray else { throw .unreadable(.shape("\(member)")) }
+    guard section.isArray else {
+      leftOut = .unreadable(.shape("\(member)"))
+      return []
+    }
     guard section.count <= DNSJSONReader.mostRecords else { throw .unreadable(.tooLarge) }
     var records: [ResourceRecord] = []
     records.reserveCapacity(section.count)
     for element in section.elements {
-      guard let type = element["type"] else { throw .unreadable(.shape("\(member)[].type")) }
-      guard let number = type.number(upTo: 65_535) else { throw .unreadable(.number) }
-      let recordType = RecordType(UInt16(number))
-      guard isWanted(recordType), let record = try record(element, recordType, in: member) else { continue }
-      records.append(record)
+      guard let type = element["type"]?.number(upTo: 65_535).map({ RecordType(UInt16($0)) }) else {
+        leftOut = .unreadable(.shape("\(member)[].type"))
+        continue
+      }
+      guard isWanted(type) else { continue }
+      do { records.append(try record(element, type, in: member)) } catch { leaveOut(type, error) }
     }
     return records
   }
 
-  /// Reads a record; nil if its RDATA is unreadable and the answer does not depend on it.
-  private mutating func record(
+  /// Reads a record. One without a TTL is not kept for later.
+  private func record(
     _ element: JSONValue, _ type: RecordType, in section: StaticString
-  ) throws(HTTPDNSFailure) -> ResourceRecord? {
+  ) throws(HTTPDNSFailure) -> ResourceRecord {
     guard let name = element["name"]?.octets else { throw .unreadable(.shape("\(section)[].name")) }
     guard let data = element["data"], data.isString else { throw .unreadable(.shape("\(section)[].data")) }
-    guard let ttl = element["TTL"] else { throw .unreadable(.shape("\(section)[].TTL")) }
-    guard let seconds = ttl.number(upTo: .max) else { throw .unreadable(.number) }
     let owner = try self.name(name)
-    if let rdata = rdata(data, type) {
-      return ResourceRecord(owner: owner, type: type, ttl: ttlValue(seconds), rdata: rdata)
+    guard let rdata = rdata(data, type) else {
+      // The text of these types has one form, so a different text is a broken reply and not an unknown form.
+      throw type == .a || type == .aaaa || type == .cname ? .unreadable(.rdata) : .unsupported
     }
+    return ResourceRecord(owner: owner, type: type, ttl: try element["TTL"]?.ttl ?? 0, rdata: rdata)
+  }
+
+  /// Notes what the answer lacks without a record.
+  private mutating func leaveOut(_ type: RecordType, _ failure: HTTPDNSFailure) {
     switch type {
-    // The text of these types has one form, so a different text is a broken reply and not an unknown form.
-    case .a, .aaaa, .cname: throw .unreadable(.rdata)
-    case question.type: throw .unsupported
-    case .soa, .ns: return nil
-    default:
-      isProofComplete = false
-      return nil
+    case question.type, .a, .aaaa, .cname: leftOut = failure
+    case .soa, .ns: break
+    default: isProofComplete = false
     }
   }
 

@@ -11,10 +11,13 @@ enum JSONLimit {
   static let message = 500 << 10
 }
 
+/// A mark that some editors and servers write before a text in UTF-8; RFC 8259 section 8.1 allows to ignore it.
+let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
+
 /// Parses a JSON text and passes its root to `read`. Values are valid until `read` returns.
 ///
 /// Refuses texts beyond the limits of CJSON.h, invalid UTF-8, NUL characters, duplicate members in an object, numbers
-/// beyond 64 bits, a root that is neither an array nor an object, and anything after the root.
+/// beyond 64 bits, a root that is neither an array nor an object, and anything after the root. Skips a byte order mark.
 ///
 /// - Parameter limit: maximum octets of the text; replaces `JSON_MAXIMUM_OCTETS`.
 /// - Complexity: O(*n*) in the octets.
@@ -23,7 +26,11 @@ package func withJSON<Value>(
 ) throws(HTTPDNSFailure) -> Value {
   var text: OpaquePointer?
   var root = json_value()
-  switch body.withUnsafeBytes({ json_open_within(limit, $0.baseAddress, $0.count, &text, &root) }) {
+  let start = body.first == byteOrderMark[0] && body.starts(with: byteOrderMark) ? byteOrderMark.count : 0
+  let status = body.withUnsafeBytes { octets in
+    json_open_within(limit, octets.baseAddress.map { $0 + start }, octets.count - start, &text, &root)
+  }
+  switch status {
   case JSON_READ: break
   case JSON_TOO_LARGE: throw .unreadable(.tooLarge)
   case JSON_TOO_DEEP: throw .unreadable(.nesting)

@@ -41,7 +41,10 @@ private struct JSONScan {
   /// The closing brackets of the open arrays and objects.
   private var open: [UInt8] = []
 
-  init(text: [UInt8]) { self.text = text }
+  init(text: [UInt8]) {
+    self.text = text
+    if text.starts(with: byteOrderMark) { position = byteOrderMark.count }
+  }
 
   /// The index of the first octet that the grammar does not allow, or the end if more has to follow; nil if none.
   mutating func fault() -> Int? {

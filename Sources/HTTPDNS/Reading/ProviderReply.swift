@@ -8,6 +8,8 @@ struct ProviderReply {
   var responseCode: ResponseCode
   /// AD.
   var isAuthenticated = false
+  /// What was wrong with records that were left out.
+  var leftOut: HTTPDNSFailure?
   /// The relevant records of the Answer section.
   var answers: [ResourceRecord] = []
   /// The relevant records of the Authority section.
@@ -19,7 +21,10 @@ struct ProviderReply {
   /// Returns the answer: the CNAME chain in order from QNAME, without unrelated records, with one TTL per RRset. The
   /// Authority section has only the records that a negative answer or a proof needs.
   ///
-  /// - Throws: `.unreadable` for a broken chain, for records that contradict the response code, and for a referral.
+  /// Data of QTYPE speaks against NXDOMAIN, as other resolvers see it too: the answer is then NOERROR. Where records were
+  /// left out, nobody knows whether the rest is authentic, and it denies nothing.
+  ///
+  /// - Throws: `.unreadable` for a broken chain, for a referral, and `leftOut` if nothing else follows from the question.
   /// - Complexity: O(*n*) in the records.
   func answer(to question: HTTPDNSQuestion) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
     var steps = 0
@@ -33,8 +38,9 @@ struct ProviderReply {
     guard responseCode == .noError || responseCode == .nxDomain else { return answer }
     let chain = try AnswerChain(answers, to: question)
     steps += chain.section.steps
-    guard !(chain.hasData && responseCode == .nxDomain) else { throw .unreadable(.contradiction) }
-    answer.isAuthenticated = isAuthenticated
+    if let leftOut, !chain.hasData { throw leftOut }
+    if chain.hasData { answer.responseCode = .noError }
+    answer.isAuthenticated = isAuthenticated && leftOut == nil
     answer.isNegative = !chain.hasData
     guard !(answer.isNegative && responseCode == .noError && refers(chain.end)) else { throw .unreadable(.referral) }
     answer.answers = chain.records

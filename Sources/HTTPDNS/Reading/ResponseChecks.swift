@@ -8,18 +8,7 @@ extension HTTPResponse {
   ///
   /// - Parameter success: the statuses that do.
   func requireStatus(in success: ClosedRange<Int>) throws(HTTPDNSFailure) {
-    guard !success.contains(status) else { return }
-    switch status {
-    case 401, 403: throw .authentication
-    case 404: throw .badPath
-    case 429: throw .quota(retryAfter: retryAfter)
-    // The server gave up waiting (408), or the request was meant for another server (421): the request itself is not
-    // wrong.
-    case 408, 421: throw .server(status: status)
-    // 501 refers to the method, which no other server of the provider supports either.
-    case 400...499, 501: throw .badParameter
-    default: throw .server(status: status)
-    }
+    guard success.contains(status) else { throw .status(status, retryAfter: retryAfter) }
   }
 
   /// Throws for a body of another media type or of more than `limit` octets.

@@ -29,6 +29,7 @@ public struct TencentDialect: BatchDialect {
   private let token: Secret?
   private let cipher: BlockCipher?
   private let path: String
+  private let lifetime: Int64?
   private let random: @Sendable (Int) -> [UInt8]
 
   /// Creates a dialect for an account.
@@ -36,9 +37,11 @@ public struct TencentDialect: BatchDialect {
   /// - Parameters:
   ///   - credential: a token requires HTTPS, a key HTTP.
   ///   - path: begins with `/`; may end with a query of its own.
+  ///   - lifetime: seconds for which a request is valid; nil leaves that out. The provider's clients of 2025 and later
+  ///     can send it ("API authentication"; in their code, no document).
   ///   - random: returns that many unpredictable octets, for initialisation vectors.
   public init(
-    credential: Credential, path: String = "/d",
+    credential: Credential, path: String = "/d", lifetime: Int64? = nil,
     random: @escaping @Sendable (Int) -> [UInt8] = { RandomOctets.generate(count: $0) }
   ) {
     switch credential {
@@ -52,6 +55,7 @@ public struct TencentDialect: BatchDialect {
       cipher = BlockCipher(.desECB, key: TencentDialect.key(key, length: 8, filler: 0))
     }
     self.path = path
+    self.lifetime = lifetime
     self.random = random
   }
 
@@ -75,7 +79,8 @@ public struct TencentDialect: BatchDialect {
   public func request(for batch: QuestionBatch, unixTime: Int64) -> HTTPRequest {
     precondition(batch.names.count <= mostNames, "more names than a transfer may carry")
     var target = QueryTarget(path: path)
-    target.add("dn", plain: protected(batch.plainNames))
+    let names = lifetime.map { "\(batch.plainNames);\(unixTime + $0)" } ?? batch.plainNames
+    target.add("dn", plain: protected(names))
     if let token { target.add("token", encoding: String(decoding: token.reveal, as: UTF8.self)) }
     // The daemon does not use the client's address in the reply. The provider's own SDKs always request it, so this is
     // the form that the service answers every day.
@@ -113,17 +118,17 @@ public struct TencentDialect: BatchDialect {
     return octets + [UInt8](repeating: filler, count: length - octets.count)
   }
 
-  /// The names as the request carries them: with a cipher, the hexadecimal text of vector and ciphertext.
-  private func protected(_ names: String) -> String {
-    guard let cipher else { return names }
+  /// The text of `dn` as the request carries it: with a cipher, the hexadecimal text of vector and ciphertext.
+  private func protected(_ text: String) -> String {
+    guard let cipher else { return text }
     let vector = random(cipher.mode.vectorLength)
-    return Hexadecimal.encode(vector + cipher.encrypt(Array(names.utf8), vector: vector))
+    return Hexadecimal.encode(vector + cipher.encrypt(Array(text.utf8), vector: vector))
   }
 
   /// - Parameter text: the body without leading and trailing white space.
   private func plaintext(of text: ArraySlice<UInt8>) throws(HTTPDNSFailure) -> ArraySlice<UInt8> {
     guard let cipher, !text.isEmpty else { return text }
-    // The Android SDK ignores text after the digits, so the service may send some.
+    // The Android SDK ignores text after the digits; the service sends none.
     guard let end = text.lastIndex(where: isHexadecimalDigit), let octets = Hexadecimal.decode(text[...end]) else {
       throw .unreadable(.syntax)
     }

@@ -101,14 +101,17 @@ struct TencentReply {
     in text: ArraySlice<UInt8>, name: DomainName, type: RecordType
   ) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
     let comma = text.firstIndex(of: UInt8(ascii: ",")) ?? text.endIndex
-    let ttl = comma < text.endIndex ? try seconds(text[(comma + 1)...]) : TencentReply.missingTTL
+    let ttl = try ttl(in: text[comma...].dropFirst()) ?? TencentReply.missingTTL
     var list = text[..<comma]
     // The provider's iOS SDK accepts one extra semicolon.
     if list.last == UInt8(ascii: ";") { list.removeLast() }
     var reply = ProviderReply(responseCode: .noError)
     if !saysNothing(list) {
       for element in list.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false) {
-        guard let octets = addressOctets(element, isIPv6: type == .aaaa) else { throw .unreadable(.rdata) }
+        guard let octets = addressOctets(element, isIPv6: type == .aaaa) else {
+          reply.leftOut = .unreadable(.rdata)
+          continue
+        }
         reply.answers.append(ResourceRecord(owner: name, type: type, ttl: ttl, rdata: octets))
       }
     }
@@ -120,14 +123,6 @@ struct TencentReply {
 
   private func saysNothing(_ text: ArraySlice<UInt8>) -> Bool {
     text.isEmpty || text.count == 1 && text.first == UInt8(ascii: "0")
-  }
-
-  private func seconds(_ text: ArraySlice<UInt8>) throws(HTTPDNSFailure) -> UInt32 {
-    // The integer initializer would accept a sign.
-    guard text.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
-      let seconds = UInt32(String(decoding: text, as: UTF8.self))
-    else { throw .unreadable(.number) }
-    return ttlValue(seconds)
   }
 
   /// Removes leading and trailing white space.

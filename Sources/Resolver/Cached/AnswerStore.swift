@@ -254,7 +254,8 @@ final class AnswerStore {
     // The key names the network on which the question began.
     if origin.source.isLocalDNS, asked.route.belongsToNetwork, asked.scope.network != origin.network { return nil }
     let name = asked.question.name
-    let scope = answer.isNameError ? asked.nameErrorScope : asked.scope
+    let isForEveryType = answer.isNameError && !answer.isOfItsTypeOnly
+    let scope = isForEveryType ? asked.nameErrorScope : asked.scope
     let life = life(of: answer, asked, origin)
     // An answer of our own does not show that the name exists.
     if !answer.isNameError, origin.source != .ourselves {
@@ -272,7 +273,7 @@ final class AnswerStore {
       (cache.insert(key, response, now: now.nanoseconds, life), key.hash)
     }
     if isStored { names.stored(name, type: scope.type, as: hash, inheriting: life.hits) }
-    if answer.isNameError {
+    if isForEveryType {
       // A look-up would find the older answer before NXDOMAIN.
       _ = asked.key.withCacheKey { cache.remove($0) }
     } else if response.answers > 0 {
@@ -280,7 +281,7 @@ final class AnswerStore {
     }
     guard isStored else { return nil }
     return StoredAnswer(
-      hash: asked.key.keyedHash, entryHash: hash, life: life, isNXDOMAIN: answer.isNameError, storedAt: now.nanoseconds)
+      hash: asked.key.keyedHash, entryHash: hash, life: life, isNXDOMAIN: isForEveryType, storedAt: now.nanoseconds)
   }
 
   private func life(of answer: FinishedAnswer, _ asked: ResolverQuestion, _ origin: EntryOrigin) -> EntryLife {
@@ -289,7 +290,7 @@ final class AnswerStore {
     var life = EntryLife(lifetime: answer.lifetime)
     // An answer of LocalDNS in a provider's place is not used for longer than `localdns.max_ttl`, and not on another
     // network.
-    if origin.source.isLocalDNS, !asked.route.providers.isEmpty {
+    if answer.isOfNetwork || origin.source.isLocalDNS && !asked.route.providers.isEmpty {
       life.network = origin.network
     } else {
       if policy.mode != .off { life.staleFor = policy.maxAge }

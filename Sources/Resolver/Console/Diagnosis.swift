@@ -149,7 +149,7 @@ extension Resolver {
     return Opinion(.provider(name), question.type, took: .now - began, Opinion.Answer(result, question.type))
   }
 
-  private func opinion(ofResolver server: SocketAddress, on question: HTTPDNSQuestion) async -> Opinion {
+  private func opinion(ofResolver server: PlainResolver, on question: HTTPDNSQuestion) async -> Opinion {
     let began = BootInstant.now
     let servers = LocalServers([.address(server)])
     let result = await local?.ask(question, servers, timeout: settings.localTimeout)
@@ -187,7 +187,9 @@ extension Resolver {
     guard let upstream = upstreams.first(where: { $0.name == provider }) else { return .failure(.noServer) }
     var question = question
     question.clientSubnet = upstream.subnet(for: nil)
-    return await upstream.ask(question, deadline: loop.now + ResolverSettings.answerBy, isLastResort: true)
+    return await upstream.ask(
+      question, for: OwnQuestion(question.name, now: loop.now), deadline: loop.now + ResolverSettings.answerBy,
+      isLastResort: true)
   }
 }
 

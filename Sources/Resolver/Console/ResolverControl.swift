@@ -26,7 +26,8 @@ extension Resolver {
   private static let removalSteps = 32
 
   /// Removes what is cached about names: fresh, stale and immutable answers, NXDOMAIN that covers them, failures, and
-  /// what providers are known not to list. Names of `refresh.keep` are fetched again at once.
+  /// what providers are known not to list. Names of `refresh.keep` whose answers went are fetched
+  /// again at once.
   ///
   /// Questions in flight continue, and their answers are cached. Call it from a task that prefers the loop.
   ///
@@ -34,8 +35,10 @@ extension Resolver {
   package func flush(_ names: NameSelection, storedBefore end: BootInstant? = nil) async -> FlushCounts {
     var counts = FlushCounts()
     counts.failures = failures.remove(names)
+    recent.removeAll()
     nxdomainNames.remove(names)
     for upstream in upstreams { counts.notListed += upstream.forgetNotListed(names) }
+    let kept = refresher?.cached(among: names) ?? []
     var removal = CacheRemoval(of: names, from: cache, storedBefore: end?.nanoseconds ?? .max)
     removal.advance(steps: Resolver.removalSteps)
     while !removal.isDone {
@@ -43,13 +46,19 @@ extension Resolver {
       removal.advance(steps: Resolver.removalSteps)
     }
     counts.entries = removal.count
-    refresher?.hasBeenFlushed(names)
+    refresher?.mayHaveBeenFlushed(kept)
     if counts.entries > 0, let save { counts.saveProblem = await save() }
     return counts
   }
 
   /// The states and counters of the providers, in the order of the configuration.
-  package func providerReports() -> [ProviderReport] { upstreams.map(\.report) }
+  package func providerReports() -> [ProviderReport] {
+    var reports = upstreams.map(\.report)
+    for failure in failures.waiting(.everything, now: loop.now) where reports.indices.contains(failure.upstream) {
+      reports[failure.upstream].failing.add(failure.reason)
+    }
+    return reports
+  }
 
   /// The counters of the busiest names, the busiest one first. Call it from a task that prefers the loop.
   package func nameReports() async -> [NameReport] { await names.report() }

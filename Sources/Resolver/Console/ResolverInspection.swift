@@ -44,8 +44,12 @@ extension Resolver {
     var content = NameContent(more: more)
     content.entries = found.compactMap { report($0, $1, plans) }
     content.entries.sort { $0.question.isBefore($1.question) }
-    content.failures = failures.waiting(selection, now: now).compactMap { key, until, reason in
-      KeyParts(key).map { FailureReport(question: EntryQuestion($0), waits: until - now, reason: reason) }
+    content.failures = failures.waiting(selection, now: now).compactMap { failure in
+      let upstream = failure.upstream == FailureCache.localDNS ? "localdns" : upstreams[failure.upstream].name
+      return KeyParts(failure.key).map {
+        FailureReport(
+          question: EntryQuestion($0), waits: failure.until - now, reason: "\(upstream): \(failure.reason.reason)")
+      }
     }
     content.failures.sort { $0.question.isBefore($1.question) }
     return content

@@ -73,7 +73,8 @@ extension Resolver {
     let confined = answer.confined(to: fetch.question) { name in
       // Below a search domain, the providers may have addresses for names other than the one that they said NXDOMAIN
       // for.
-      guard let number = self.route(of: name, type), number == fetch.route.number || number == Route.Number.network,
+      guard let number = self.route(of: name, type),
+        [fetch.route.number, fetch.route.hostsNamesOf, Route.Number.network].contains(number),
         let route = fetch.configuration.route(number)
       else { return false }
       return route.isConfined && route.providers.isEmpty

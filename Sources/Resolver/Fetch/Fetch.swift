@@ -34,7 +34,8 @@ struct FetchResult {
 }
 
 /// A question in flight. Unchecked, since timers and tasks of the resolver's loop carry it: nothing else may touch it.
-final class Fetch: @unchecked Sendable {
+final class Fetch: QuestionInFlight, @unchecked Sendable {
+  private let resolver: Resolver
   let asked: ResolverQuestion
   /// The client that asked first, or the daemon itself.
   let client: ClientKey
@@ -58,16 +59,31 @@ final class Fetch: @unchecked Sendable {
   var place: PlaceShares.Place?
   /// Whether another question has its place while its transfers have not ended. It asks no further upstream.
   var isDisplaced = false
+  /// The place in the route of the next provider to ask.
+  var nextProvider = 0
+  /// Providers that are being asked.
+  var askedProviders = 0
+  /// When the provider that was asked last has had its time, before which no other upstream's answer is given.
+  var providerEnd: BootInstant
+  /// Whether the provider that was asked last gives no verdicts.
+  var isImpatient = false
+  /// When the next upstream is asked as well; nil if none is.
+  var patienceEnd: BootInstant?
+  /// Whether the provider that was asked last has no connection for it, because of other questions.
+  var isQueued = false
+  /// The failure to report if no upstream has an answer: the first one that excludes LocalDNS, or the last one.
+  var failed: FetchResult?
+  /// The first empty answer that may only mean "not in the list".
+  var empty: FetchResult?
   /// Callers inside the daemon that wait for it.
   var continuations: [CheckedContinuation<ResolvedAnswer, Never>] = []
-  /// Fires at the next of these: LocalDNS is asked as well, its answer is given, stale data is given, the last moment.
-  var timer: LoopTimer?
+  /// Fires at the next of these: the next upstream is asked as well, LocalDNS's answer is given, stale data is given, the last
+  /// moment.
+  let timer = OwnedTimer()
   /// Whether the clients have been answered.
   var isAnswered = false
   /// Whether that was with an upstream's answer, not with stale data or a failure.
   var hasAnswer = false
-  /// Whether it probes for a provider's recovery, so that a provider that is down is asked anyway.
-  var isTrial = false
   /// Whether a provider has given a final reply without an answer, so that LocalDNS's answer no longer counts.
   var isDecided = false
   /// The answer to give if no better one arrives in time: LocalDNS's while a provider is asked, or a provider's empty one
@@ -96,9 +112,10 @@ final class Fetch: @unchecked Sendable {
   var key: QuestionKey { asked.key }
 
   init(
-    _ asked: ResolverQuestion, for client: ClientKey, of domain: DomainKey, epoch: UInt32, network: UInt32,
-    startedAt: BootInstant
+    _ asked: ResolverQuestion, by resolver: Resolver, for client: ClientKey, of domain: DomainKey, epoch: UInt32,
+    network: UInt32, startedAt: BootInstant
   ) {
+    self.resolver = resolver
     self.asked = asked
     self.client = client
     self.domain = domain
@@ -106,7 +123,22 @@ final class Fetch: @unchecked Sendable {
     self.network = network
     self.startedAt = startedAt
     lastAttempt = startedAt
+    providerEnd = startedAt
   }
+
+  var isWanted: Bool { !isDisplaced }
+
+  func awaitsConnection() { isQueued = true }
+
+  func gotConnection() {
+    isQueued = false
+    if !isImpatient, patienceEnd != nil { patienceEnd = resolver.loop.now + ResolverSettings.localDNSDelay }
+  }
+
+  /// How often the timer looks at a question that waits for a connection.
+  static let queueInterval = ResolverSettings.localDNSDelay / 4
+  /// An answer that is given so long after the clients' time is over has come before the machine slept.
+  static let longestDelay = Duration.seconds(1)
 
   /// When the clients are answered at the latest.
   var end: BootInstant { startedAt + ResolverSettings.answerBy }
@@ -139,7 +171,8 @@ extension Resolver {
     _ asked: ResolverQuestion, for client: ClientKey = .ourselves, of domain: DomainKey? = nil
   ) -> Fetch {
     let fetch = Fetch(
-      asked, for: client, of: domain ?? DomainKey(of: asked.question.name), epoch: cache.epoch, network: network.number,
+      asked, by: self, for: client, of: domain ?? DomainKey(of: asked.question.name), epoch: cache.epoch,
+      network: network.number,
       startedAt: loop.now)
     inFlight[asked.key] = fetch
     fetch.place = places.enter(fetch, client, fetch.domain, now: loop.now.nanoseconds)
@@ -160,6 +193,7 @@ extension Resolver {
   }
 
   func begin(_ fetch: Fetch) {
+    beginPatience(fetch)
     setTimer(fetch)
     start(fetch)
   }
@@ -169,6 +203,7 @@ extension Resolver {
     guard fetch.isRefresh else { return }
     fetch.isRefresh = false
     fetch.startedAt = loop.now
+    beginPatience(fetch)
     setTimer(fetch)
   }
 
@@ -198,13 +233,15 @@ extension Resolver {
     }
     // With stale data one attempt is enough (RFC 8767 section 5).
     let mayStart =
-      fetch.attempts < ResolverSettings.mostAttempts && fetch.staleAt == nil
+      fetch.attempts < ResolverSettings.mostAttempts && fetch.staleAt == nil && !fetch.isImpatient
       && loop.now - fetch.lastAttempt >= ResolverSettings.retryAfter
     guard mayStart, relation != .new else { return }
     // Another attempt costs as much as the first one.
     let limit =
       isPinned ? nil : missLimit(fetch.asked, client, fetch.domain, isInUse: isInUse(fetch))
-    if limit == nil { start(fetch) }
+    guard limit == nil else { return }
+    fetch.nextProvider = 0
+    start(fetch)
   }
 
   /// Starts an attempt.
@@ -218,7 +255,19 @@ extension Resolver {
   }
 
   private func attempt(_ fetch: Fetch) async {
-    let result = await askUpstreams(fetch)
+    let result = await askThroughNAT64(fetch)
+    fetch.attempts -= 1
+    settle(fetch, result)
+  }
+
+  /// Asks the next providers beside the one that is silent.
+  private func goOn(_ fetch: Fetch) {
+    fetch.attempts += 1
+    Task(executorPreference: loop) { await self.askOthers(fetch) }
+  }
+
+  private func askOthers(_ fetch: Fetch) async {
+    let result = await translated(await askProviders(fetch), to: fetch.asked)
     fetch.attempts -= 1
     settle(fetch, result)
   }
@@ -236,19 +285,29 @@ extension Resolver {
   /// Sets the timer to the next event.
   func setTimer(_ fetch: Fetch) {
     var next = fetch.end
-    if !fetch.hasAskedLocal, mayAskLocalAsWell(fetch) {
-      next = min(next, fetch.startedAt + ResolverSettings.localDNSDelay)
-    }
+    if let end = fetch.patienceEnd, mayGoOn(fetch) { next = min(next, end) }
     if fetch.held != nil, let end = fetch.heldUntil { next = min(next, end) }
     if let stale = fetch.staleAt { next = min(next, stale) }
-    fetch.timer?.cancel()
-    fetch.timer = loop.schedule(at: next) { [unowned self] in
-      assumeIsolated { $0.timeHasCome(fetch) }
-    }
+    fetch.timer.set(at: next, on: loop) { [weak self] in self?.assumeIsolated { $0.timeHasCome(fetch) } }
   }
 
-  /// Asks LocalDNS beside a slow provider; gives its answer or stale data when the provider's time is over; ends the
-  /// wait at the last moment.
+  /// Begins to wait for a provider, or as long as usual.
+  func beginPatience(_ fetch: Fetch, for upstream: (any Upstream)? = nil) {
+    let usualEnd = fetch.startedAt + ResolverSettings.localDNSDelay
+    fetch.isImpatient = upstream?.isSilent ?? false
+    fetch.providerEnd = loop.now + (upstream?.shortPatience ?? .zero)
+    fetch.patienceEnd = fetch.isImpatient ? fetch.providerEnd : max(fetch.providerEnd, usualEnd)
+    if let deadline = fetch.timer.deadline, fetch.patienceEnd! < deadline, mayGoOn(fetch) { setTimer(fetch) }
+  }
+
+  /// Whether another upstream may be asked beside the present one: the next provider if that one has been silent, else
+  /// LocalDNS.
+  private func mayGoOn(_ fetch: Fetch) -> Bool {
+    fetch.isImpatient && peekProvider(of: fetch) != nil || !fetch.hasAskedLocal && mayAskLocalAsWell(fetch)
+  }
+
+  /// Asks the next upstream beside a silent provider; gives LocalDNS's answer or stale data when the provider's time is over;
+  /// ends the wait at the last moment.
   private func timeHasCome(_ fetch: Fetch) {
     guard !fetch.isAnswered, !fetch.isRefresh else { return }
     let now = loop.now
@@ -258,14 +317,44 @@ extension Resolver {
       fetch.staleAt = nil
       staleIsDue = false
     }
-    if let held = fetch.held, staleIsDue || (fetch.heldUntil ?? fetch.end) <= now { return deliver(fetch, held) }
+    if let held = fetch.held, staleIsDue || (fetch.heldUntil ?? fetch.end) <= now {
+      // LocalDNS's answer is not given before the last provider has been asked.
+      guard !staleIsDue, held.source.isLocalDNS, now < fetch.end, let end = lastProviderHasUntil(fetch) else {
+        return deliver(fetch, held)
+      }
+      fetch.heldUntil = end
+    }
     guard !staleIsDue, now < fetch.end else { return deliver(fetch, .failure(.noAnswerInTime)) }
-    if !fetch.hasAskedLocal, mayAskLocalAsWell(fetch), now >= fetch.startedAt + ResolverSettings.localDNSDelay {
-      fetch.hasAskedLocal = true
-      fetch.attempts += 1
-      Task(executorPreference: loop) { await self.askLocalAsWell(fetch) }
+    if let end = fetch.patienceEnd, end <= now, mayGoOn(fetch), !waitsForOthers(fetch) {
+      fetch.patienceEnd = nil
+      if fetch.isImpatient, peekProvider(of: fetch) != nil {
+        goOn(fetch)
+      } else {
+        fetch.hasAskedLocal = true
+        fetch.attempts += 1
+        Task(executorPreference: loop) { await self.askLocalAsWell(fetch) }
+      }
     }
     setTimer(fetch)
+  }
+
+  /// Whether other questions have all connections, so that the time is not the provider's: then it goes on later.
+  private func waitsForOthers(_ fetch: Fetch) -> Bool {
+    let provider = fetch.route.providers[max(fetch.nextProvider - 1, 0)]
+    if !fetch.isImpatient { fetch.isImpatient = fetch.configuration.upstreams[provider].isSilent }
+    guard fetch.isQueued, !fetch.isImpatient else { return false }
+    fetch.patienceEnd = loop.now + Fetch.queueInterval
+    return true
+  }
+
+  /// When the last provider has had its time, before which LocalDNS's answer is not given; nil if it has. Asks the next one
+  /// if it has not been asked.
+  private func lastProviderHasUntil(_ fetch: Fetch) -> BootInstant? {
+    if peekProvider(of: fetch) != nil {
+      goOn(fetch)
+      return loop.now + ResolverSettings.leastPatience
+    }
+    return fetch.askedProviders > 0 && loop.now < fetch.providerEnd ? fetch.providerEnd : nil
   }
 
   private func mayAskLocalAsWell(_ fetch: Fetch) -> Bool {
@@ -275,14 +364,14 @@ extension Resolver {
   private func askLocalAsWell(_ fetch: Fetch) async {
     let result = await askLocal(fetch, isFallback: true)
     fetch.attempts -= 1
-    // A provider's answer is preferred as long as its attempt has time.
-    let timeouts = fetch.route.providers.map { fetch.configuration.upstreams[$0].timeout }
-    let providerEnd = fetch.startedAt + min(timeouts.max() ?? .zero, ResolverSettings.answerBy)
-    guard result.answer != nil, fetch.attempts > 0, loop.now < providerEnd, !fetch.isAnswered, !fetch.isDecided else {
+    guard result.answer != nil, fetch.attempts > 0, !fetch.isAnswered, !fetch.isDecided else {
       return settle(fetch, result)
     }
+    // A provider's answer is preferred as long as its attempt has time.
+    let timeouts = fetch.route.providers.map { fetch.configuration.upstreams[$0].timeout }
+    let end = fetch.startedAt + min(timeouts.max() ?? .zero, ResolverSettings.answerBy)
     fetch.held = result
-    fetch.heldUntil = providerEnd
+    fetch.heldUntil = fetch.isImpatient ? loop.now : end
     setTimer(fetch)
   }
 
@@ -307,9 +396,9 @@ extension Resolver {
       }
       deliver(fetch, fetch.held ?? .failure(.limitedBefore))
     case .success: deliver(fetch, result)
-    case .failure(let reason) where result.source.isProvider && !reason.leadsToLocalDNS:
+    case .failure(let reason) where result.source.isProvider && !reason.consequence.leadsToLocalDNS:
       keepLocalOut(of: fetch)
-      if reason.isFinal || fetch.attempts == 0 { deliver(fetch, result) }
+      if reason.consequence == .verdict || fetch.attempts == 0 { deliver(fetch, result) }
     case .failure where fetch.attempts > 0: break
     case .failure: deliver(fetch, fetch.held ?? result)
     }
@@ -337,27 +426,38 @@ extension Resolver {
 
   /// Stores the answer and gives it to all clients. An answer that arrives after that is only stored.
   func deliver(_ fetch: Fetch, _ result: FetchResult) {
-    var result = result
+    // LocalDNS's answer from before a sleep is as old as that.
+    let isOld = result.source.isLocalDNS && loop.now - fetch.end > Fetch.longestDelay
+    var result = isOld ? .failure(.noAnswerInTime) : result
     var given = result.result
     switch result.result {
     case .success(let answer):
-      failures.succeeded(fetch.key)
       if fetch.isAnswered, result.source.isLocalDNS, isSettledWithoutLocal(fetch) { return }
       fetch.hasAnswer = true
-      given = .success(insert(answer, to: fetch.asked, fetch.origin(result.source)))
+      let arranged = insert(answer, to: fetch.asked, fetch.origin(result.source))
+      if arranged.lifetime == 0 || !settings.cacheEnabled, fetch.epoch == cache.epoch {
+        recent.add(arranged, to: fetch.key, askedAt: fetch.lastAttempt, now: loop.now)
+      }
+      given = .success(arranged)
       result.result = given
     case .failure(let reason):
       guard !fetch.isAnswered else {
-        if result.source.isProvider, reason.isFinal { removeLocalAnswer(of: fetch, reason) }
+        if result.source.isProvider, reason.consequence == .verdict {
+          _ = store.removeLocalAnswers(to: fetch.asked, now: loop.now)
+        }
         return
       }
       if fetch.isRefresh { goOnServingStale(fetch, reason) } else { given = afterFailure(fetch, reason) }
     }
     guard !fetch.isAnswered else { return }
     fetch.isAnswered = true
-    fetch.timer?.cancel()
-    fetch.timer = nil
+    fetch.timer.cancel()
     fetch.held = nil
+    // What is left to do for it says whether the provider is back, and no client waits for it.
+    if fetch.isImpatient, let place = fetch.place {
+      places.leave(place)
+      fetch.place = nil
+    }
     if inFlight[fetch.key] === fetch { inFlight[fetch.key] = nil }
     answer(fetch.slots, of: fetch.domain, given, result.source)
     fetch.slots = []
@@ -383,7 +483,7 @@ extension Resolver {
     }
     guard slots.count > Resolver.answersPerTurn else { return }
     let rest = Array(slots[Resolver.answersPerTurn...])
-    loop.schedule(after: .zero) { [self] in assumeIsolated { $0.answer(rest, of: domain, result, source) } }
+    loop.inNextTurn { [self] in assumeIsolated { $0.answer(rest, of: domain, result, source) } }
   }
 
   /// Takes the place from a fetch. Its clients get what is available now; an answer that still arrives is cached.
@@ -418,7 +518,8 @@ extension Resolver {
   /// - Returns: the answer as clients get it.
   @discardableResult
   func insert(_ answer: FinishedAnswer, to asked: ResolverQuestion, _ origin: EntryOrigin) -> FinishedAnswer {
-    var answer = answer
+    guard !answer.isTruncated else { return answer }
+    var answer = ofExistingName(answer, asked)
     let question = asked.question
     let hidden = ranker?.arrange(
       &answer.response, to: question.name, hash: asked.key.keyedHash,
@@ -434,40 +535,46 @@ extension Resolver {
     return answer
   }
 
+  /// The answer; NODATA instead of NXDOMAIN if the hosts file has the name. Every answer that is given or stored passes
+  /// here, after all upstreams that may have data.
+  private func ofExistingName(_ answer: FinishedAnswer, _ asked: ResolverQuestion) -> FinishedAnswer {
+    guard answer.isNameError, asked.route.hostsNamesOf != nil else { return answer }
+    var policy = AnswerPolicy(ttl: asked.route.ttl)
+    policy.ttl.highestNegative = min(policy.ttl.highestNegative, answer.lifetime)
+    return policy.negative(
+      .noError, asked.question, chain: [], authorities: [], extendedError: answer.response.extendedError) ?? answer
+  }
+
   /// Whether LocalDNS's late answer must not replace a provider's.
   private func isSettledWithoutLocal(_ fetch: Fetch) -> Bool {
     fetch.hasAnswer || fetch.isDecided || store.freshAnswer(to: fetch.asked, now: loop.now) != nil
   }
 
-  /// A provider's final reply arrives after LocalDNS's answer was given: that answer leaves the cache.
-  private func removeLocalAnswer(of fetch: Fetch, _ reason: UpstreamFailure) {
-    if store.removeLocalAnswers(to: fetch.asked, now: loop.now), fetch.configuration === configuration {
-      failures.failed(fetch.key, reason.blame, reason: reason.reason, now: loop.now)
-    }
-  }
-
   /// The result for the clients of a fetch that failed: stale data, with half a minute before the next attempt, or the
-  /// failure, which is cached (RFC 9520) unless it is one of our own limits.
+  /// failure.
   private func afterFailure(_ fetch: Fetch, _ reason: UpstreamFailure) -> Result<FinishedAnswer, UpstreamFailure> {
     let entry = store.find(fetch.asked, now: loop.now)
     let given = given(entry, or: reason, fetch.asked)
     switch given {
     case .success:
-      guard let entry, isRemembered(reason, of: fetch) else { break }
+      guard let entry, isShown(reason, by: fetch) else { break }
       store.serveStale(entry, to: fetch.asked, now: loop.now)
-      if reason.blame.endsWithRecovery { awaitsRecovery(fetch) }
-    case .failure:
-      counters.failures += 1
-      if isRemembered(reason, of: fetch) {
-        failures.failed(fetch.key, reason.blame, reason: reason.reason, now: loop.now)
-      }
+      if reason.consequence.leadsToLocalDNS { recovery.add(fetch) }
+    case .failure: counters.failures += 1
     }
     return given
   }
 
+  /// Whether the failure shows that asking again soon is useless. It does not if the fetch began before a provider's
+  /// recovery.
+  private func isShown(_ reason: UpstreamFailure, by fetch: Fetch) -> Bool {
+    guard !reason.consequence.isOurs, fetch.configuration === configuration else { return false }
+    return !reason.consequence.leadsToLocalDNS || fetch.startedAt > recovery.last
+  }
+
   /// A refresh failed: stale data that was served when it began is served for another half a minute.
   private func goOnServingStale(_ fetch: Fetch, _ reason: UpstreamFailure) {
-    guard reason.blame.isRemembered, let entry = store.find(fetch.asked, now: loop.now), !entry.isFresh,
+    guard !reason.consequence.isOurs, let entry = store.find(fetch.asked, now: loop.now), !entry.isFresh,
       entry.isServed(at: fetch.startedAt)
     else { return }
     store.serveStale(entry, to: fetch.asked, now: loop.now)
@@ -480,48 +587,5 @@ extension Resolver {
     guard let entry, let answer = store.answer(to: asked, by: entry, now: loop.now) else { return .failure(failure) }
     if !entry.isFresh { counters.stale += 1 }
     return .success(answer)
-  }
-}
-
-/// The result of a question for a caller inside the daemon.
-package struct ResolvedAnswer: Sendable {
-  /// The response as it is cached, or an empty one with RCODE and extended error.
-  package var response: ComposedResponse
-  /// Seconds until the answer expires; 0 for a failure.
-  package var lifetime: UInt32
-  /// The source of the answer.
-  package var source: AnswerSource
-  /// The reason of a failure; nil if there is an answer.
-  package var failure: String?
-  /// Whether it is an empty answer that may only mean that the name is not in the list of the provider's account.
-  package var isAmbiguous = false
-  /// Why each upstream but the last gave no answer.
-  package var trail: [TrailStep] = []
-  /// What an ambiguous answer means.
-  package static let ambiguity = "an empty answer; the name may not be in the list of the provider's account"
-
-  /// Creates a result; a failure has a lifetime of 0 seconds and its reason.
-  package init(
-    response: ComposedResponse, lifetime: UInt32, source: AnswerSource, failure: String? = nil, trail: [TrailStep] = []
-  ) {
-    self.response = response
-    self.lifetime = lifetime
-    self.source = source
-    self.failure = failure
-    self.trail = trail
-  }
-}
-
-extension ResolvedAnswer {
-  init(_ result: FetchResult) {
-    switch result.result {
-    case .success(let answer):
-      self.init(response: answer.response, lifetime: answer.lifetime, source: result.source)
-      isAmbiguous = answer.isAmbiguous
-    case .failure(let reason):
-      self.init(
-        response: ComposedResponse(.servFail, extendedError: reason.extendedError), lifetime: 0, source: result.source,
-        failure: reason.explanation)
-    }
   }
 }

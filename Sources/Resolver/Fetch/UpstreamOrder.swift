@@ -4,6 +4,7 @@
 
 import DNSWire
 import EventLoop
+import FairShares
 import Frontend
 import HTTPDNS
 import MessageCache
@@ -18,50 +19,86 @@ extension Resolver {
     return fleet == nil ? await askProviders(fetch) : await askFleet(fetch)
   }
 
-  /// Asks the providers of the route in order, then LocalDNS.
+  /// Asks the providers of the route that nobody has asked yet, in order, then LocalDNS.
+  ///
+  /// The next provider is asked when the one before has given no verdict, and beside it when that has been silent
+  /// (`Fetch.patienceEnd`). What the fetch knows of failures and empty answers is common to all that run side by side.
   func askProviders(_ fetch: Fetch) async -> FetchResult {
-    let route = fetch.route
     let deadline = loop.now + ResolverSettings.answerBy
-    let candidates = route.providers.map { fetch.configuration.upstreams[$0] }.filter { $0.serves(fetch.question) }
-    // A provider that is down is asked only if there is no other upstream, or as a probe for its recovery.
-    let isLastResort = candidates.count == 1 && !mayFallBack(route) || fetch.isTrial
-    var failed: FetchResult?
-    var empty: FetchResult?
-    func take(_ reason: UpstreamFailure, _ result: FetchResult, _ upstream: any Upstream) {
-      fetch.trace(reason.trail(of: upstream.name))
-      guard !reason.isNotListed else { return }
-      note(upstream.name, reason)
-      // A failure that excludes LocalDNS counts from now on, whatever later providers fail with.
-      if failed?.failure?.leadsToLocalDNS ?? true { failed = result }
-      if !reason.leadsToLocalDNS { keepLocalOut(of: fetch) }
-    }
-    for (index, upstream) in candidates.enumerated() {
+    while let (index, left) = takeProvider(of: fetch) {
       if fetch.isDisplaced { return .failure(.limited(.places)) }
-      if mayFallBack(route), upstream.awaitsTime(toAsk: fetch.question) {
-        take(.noTime, failure(.noTime, of: upstream), upstream)
+      let upstream = fetch.configuration.upstreams[index]
+      if let reason = reasonNotToAsk(upstream, fetch) {
+        note(upstream.name, reason)
+        take(failure(reason, of: upstream), upstream, of: fetch)
         continue
       }
-      if let refusal = upstream.refusalOfNewNames(), !isInUse(fetch) {
-        take(refusal, failure(refusal, of: upstream), upstream)
+      if let reason = remembered(fetch.asked, at: index, fetch.domain, upstream.verdicts, takesTrial: true) {
+        take(failure(reason, of: upstream), upstream, of: fetch)
+        guard !reason.isBogus else { return failure(reason, of: upstream) }
         continue
       }
       // A provider whose servers are all silent must leave time for the next ones.
-      let share = max(upstream.timeout, (deadline - loop.now) / (candidates.count - index))
+      let share = max(upstream.timeout, (deadline - loop.now) / left)
+      let isLastResort = left == 1 && !mayFallBack(fetch.route)
+      fetch.askedProviders += 1
+      beginPatience(fetch, for: upstream)
+      let sentAt = loop.now
       let result = await ask(upstream, fetch, deadline: min(deadline, loop.now + share), isLastResort: isLastResort)
+      fetch.askedProviders -= 1
       // The failure of a displaced fetch does not count against the provider.
       if fetch.isDisplaced, result.failure != nil { return .failure(.limited(.places)) }
       switch result.result {
       case .success(let answer) where answer.isAmbiguous:
-        empty = empty ?? result
+        fetch.empty = fetch.empty ?? result
         fetch.trace(TrailStep(upstream.name, ResolvedAnswer.ambiguity))
-      case .success: return await afterNXDOMAIN(fetch, result)
+      case .success:
+        failures.succeeded(fetch.key, at: index)
+        return await afterNXDOMAIN(fetch, result)
       case .failure(let reason):
-        take(reason, result, upstream)
+        remember(reason, of: fetch, at: index, upstream.verdicts, sentAt: sentAt)
+        if !reason.isNotListed { note(upstream.name, reason) }
+        take(result, upstream, of: fetch)
         guard !reason.isBogus else { return result }
       }
     }
-    if let failed, failed.failure?.leadsToLocalDNS == false { return failed }
-    return await withoutProvider(fetch, failure: failed?.failure, empty: empty, isCarried: !candidates.isEmpty)
+    if let failed = fetch.failed, failed.failure?.consequence.leadsToLocalDNS == false { return failed }
+    // Another provider is asked side by side: it decides, or leads to LocalDNS.
+    if fetch.askedProviders > 0, let failed = fetch.failed { return failed }
+    return await withoutProvider(fetch, failure: fetch.failed?.failure, empty: fetch.empty)
+  }
+
+  /// The next provider of the route that serves the question; counts as taken.
+  ///
+  /// - Returns: its place in the configuration, and the number of providers left, this one included.
+  private func takeProvider(of fetch: Fetch) -> (index: Int, left: Int)? {
+    guard let place = peekProvider(of: fetch) else { return nil }
+    fetch.nextProvider = place + 1
+    let left = fetch.route.providers[place...].count { fetch.configuration.upstreams[$0].serves(fetch.question) }
+    return (fetch.route.providers[place], left)
+  }
+
+  /// The place in the route of the next provider that serves the question; nil if all have been taken.
+  func peekProvider(of fetch: Fetch) -> Int? {
+    fetch.route.providers[min(fetch.nextProvider, fetch.route.providers.count)...]
+      .firstIndex { fetch.configuration.upstreams[$0].serves(fetch.question) }
+  }
+
+  /// Why a provider is not asked: the time for its certificates is not known, or its units are reserved.
+  private func reasonNotToAsk(_ upstream: any Upstream, _ fetch: Fetch) -> UpstreamFailure? {
+    if mayFallBack(fetch.route), upstream.awaitsTime(toAsk: fetch.question) { return .noTime }
+    guard let refusal = upstream.refusalOfNewNames(), !isInUse(fetch) else { return nil }
+    return refusal
+  }
+
+  /// Takes a failure of one provider into account.
+  private func take(_ result: FetchResult, _ upstream: any Upstream, of fetch: Fetch) {
+    guard let reason = result.failure else { return }
+    fetch.trace(reason.trail(of: upstream.name))
+    guard !reason.isNotListed else { return }
+    // A failure that excludes LocalDNS counts from now on, whatever later providers fail with.
+    if fetch.failed?.failure?.consequence.leadsToLocalDNS ?? true { fetch.failed = result }
+    if !reason.consequence.leadsToLocalDNS { keepLocalOut(of: fetch) }
   }
 
   private func ask(
@@ -71,7 +108,7 @@ extension Resolver {
     question.clientSubnet = upstream.subnet(for: fetch.question.clientSubnet)
     let sentAt = loop.now
     let result = await upstream.ask(
-      question, deadline: deadline, isLastResort: isLastResort, isWanted: { !fetch.isDisplaced })
+      question, for: fetch, deadline: deadline, isLastResort: isLastResort)
     switch result {
     case .success(let reply):
       let source = AnswerSource.provider(upstream.name, server: reply.server)
@@ -105,18 +142,20 @@ extension Resolver {
       if fetch.route.isSearched, answer.isNameError { continue }
       var origin = fetch.origin(source)
       (origin.heat, origin.hits) = store.inheritance(asked, now: loop.now) ?? (0, 0)
-      insert(answer, to: asked, origin)
+      if isTranslatable(result, asked) {
+        Task(executorPreference: loop) { await self.insertTranslated(result, to: asked, origin) }
+      } else {
+        insert(answer, to: asked, origin)
+      }
     }
   }
 
   /// The result without a provider's answer: LocalDNS's if no provider was reached, the empty answer of a dialect that
   /// cannot say more, or NODATA for a type that no provider serves (NXDOMAIN or SERVFAIL would stall browsers).
   ///
-  /// - Parameter isCarried: whether a provider serves the name and the type.
-  private func withoutProvider(
-    _ fetch: Fetch, failure: UpstreamFailure?, empty: FetchResult?, isCarried: Bool
-  ) async -> FetchResult {
+  private func withoutProvider(_ fetch: Fetch, failure: UpstreamFailure?, empty: FetchResult?) async -> FetchResult {
     let route = fetch.route
+    let isCarried = route.providers.contains { fetch.configuration.upstreams[$0].serves(fetch.question) }
     // SVCB and HTTPS lead to addresses and to other names: the network must not decide about these if a provider
     // decides about A and AAAA (docs/adr/0025-types-that-no-provider-carries.md).
     let isReserved = !isCarried && (fetch.question.type == .svcb || fetch.question.type == .https)
@@ -174,9 +213,15 @@ extension Resolver {
       answer?.lifetime = 0
       return ownAnswer(answer)
     }
+    let memory = FailureCache.localDNS
+    if let reason = remembered(fetch.asked, at: memory, fetch.domain, localPatience.verdicts, takesTrial: true) {
+      fetch.trace(reason.trail(of: "LocalDNS"))
+      return .failure(reason)
+    }
     var question = fetch.question
     question.clientSubnet = nil
     fetch.isAskingLocal = true
+    localPatience.sent(fetch.domain, askedAt: loop.now)
     counters.localQuestions += 1
     var began: BootInstant
     var result: Result<UpstreamAnswer, UpstreamFailure>
@@ -194,11 +239,18 @@ extension Resolver {
     switch result {
     case .success(let reply):
       counters.localRoundTrips.observe(loop.preciseNow - began)
+      _ = localPatience.gaveVerdict(on: fetch.domain, after: loop.preciseNow - began, wasAway: false, now: loop.now)
+      failures.succeeded(fetch.key, at: memory)
       if isFallback { counters.fallbacks += 1 }
       return finish(
-        confined(reply.answer, fetch), from: .localDNS(server: reply.server), to: fetch.asked, isFallback: isFallback)
+        confined(reply.answer, fetch), from: .localDNS(server: reply.server), to: fetch.asked, isFallback: isFallback,
+        isOutOfOrder: reply.isOutOfOrder, isTruncated: reply.isTruncated)
     case .failure(let reason):
       counters.localFailures += 1
+      if reason.consequence == .verdict {
+        _ = localPatience.gaveVerdict(on: fetch.domain, after: loop.preciseNow - began, wasAway: false, now: loop.now)
+      }
+      remember(reason, of: fetch, at: memory, localPatience.verdicts, sentAt: began)
       note("localdns", reason)
       fetch.trace(reason.trail(of: "LocalDNS"))
       return .failure(reason)
@@ -218,7 +270,7 @@ extension Resolver {
 
   private func finish(
     _ answer: HTTPDNSAnswer, from source: AnswerSource, to asked: ResolverQuestion, trustsAD: Bool = false,
-    isFallback: Bool = false
+    isFallback: Bool = false, isOutOfOrder: Bool = false, isTruncated: Bool = false
   ) -> FetchResult {
     let (question, route) = (asked.question, asked.route)
     var answer = answer
@@ -229,12 +281,14 @@ extension Resolver {
     }
     // Below its search domain a network may use private addresses.
     let isOwnName = route.isSearched && source.isLocalDNS
-    let policy = AnswerPolicy(
+    var policy = AnswerPolicy(
       ttl: route.ttl, isFallback: isFallback, trustsAD: trustsAD,
       rebindFilter: route.filtersPrivate && !isOwnName ? settings.rebindFilter : nil)
-    guard let finished = policy.finish(answer, to: question) else {
+    if isOutOfOrder { policy.ttl.highestNegative = min(policy.ttl.highestNegative, AnswerPolicy.outOfOrder) }
+    guard var finished = policy.finish(answer, to: question) else {
       return FetchResult(result: .failure(.tooLong), source: source)
     }
+    (finished.isOfItsTypeOnly, finished.isTruncated) = (isFallback || isOutOfOrder, isTruncated)
     return FetchResult(result: .success(withoutContradiction(finished, asked, policy)), source: source)
   }
 
@@ -247,6 +301,43 @@ extension Resolver {
       store.hasAddresses(asked, type == .a ? .aaaa : .a, now: loop.now)
     else { return answer }
     return policy.negative(.noError, asked.question, chain: [], authorities: []) ?? answer
+  }
+
+  // MARK: Failures that are remembered
+
+  /// Notes that an upstream gave no verdict on a question. What was sent before its recovery says nothing.
+  private func remember(
+    _ reason: UpstreamFailure, of fetch: Fetch, at upstream: Int, _ verdicts: VerdictTimes, sentAt: BootInstant
+  ) {
+    guard reason.consequence.isRemembered, fetch.configuration === configuration, sentAt > verdicts.recoveredAt else {
+      return
+    }
+    failures.failed(fetch.key, at: upstream, reason, verdicts, now: loop.now)
+  }
+
+  /// Why an upstream is not asked a question yet, since it gave no verdict a moment ago; nil if it may be asked.
+  private func remembered(
+    _ asked: ResolverQuestion, at upstream: Int, _ domain: DomainKey, _ verdicts: VerdictTimes, takesTrial: Bool
+  ) -> UpstreamFailure? {
+    guard !failures.isEmpty, asked.configuration === configuration else { return nil }
+    var reason = failures.failure(
+      of: asked.key, at: upstream, domain, verdicts, takesTrial: takesTrial, now: loop.now)
+    reason?.steps = []
+    return reason
+  }
+
+  /// Whether no upstream may be asked, since all gave no verdict a moment ago.
+  func isRemembered(_ asked: ResolverQuestion, of domain: DomainKey) -> Bool {
+    guard !failures.isEmpty else { return false }
+    let route = asked.route
+    var mayAskLocal = route.providers.isEmpty || mayFallBack(route)
+    for index in route.providers where asked.configuration.upstreams[index].serves(asked.question) {
+      let verdicts = asked.configuration.upstreams[index].verdicts
+      guard let reason = remembered(asked, at: index, domain, verdicts, takesTrial: false) else { return false }
+      mayAskLocal = mayAskLocal && reason.consequence.leadsToLocalDNS
+    }
+    return !mayAskLocal
+      || remembered(asked, at: FailureCache.localDNS, domain, localPatience.verdicts, takesTrial: false) != nil
   }
 
   func mayFallBack(_ route: Route) -> Bool {

@@ -35,9 +35,9 @@ extension FleetLevel {
   /// Ends all timers.
   package func close() {
     loop.assertCurrent()
-    for timer in [presence, flushTimer] { timer?.cancel() }
+    for timer in [presence, recountTimer, flushTimer, walkTimer, writeTimer] { timer.cancel() }
     // Tasks that still wait for a reply outlive the connections.
-    (presence, flushTimer, flushHere, onLoss, describe) = (nil, nil, nil, nil, nil)
+    (flushHere, onLoss, describe) = (nil, nil, { nil })
   }
 
   /// Asks the store for its time, once at a time.

@@ -43,6 +43,8 @@ extension FleetLevel {
   /// Anybody who can write to the store can make all daemons fetch everything again, by flushes where there is no secret,
   /// and by more entries than the stream holds: so often in a minute they are carried out, and what is more waits.
   private static let mostPerMinute = 6
+  /// The shortest time between two walks through the cache.
+  private static let walkPause = Duration.seconds(1)
   /// How long a stream may be dead before TCP's keepalive notices, and more, in milliseconds.
   private static let longestUnnoticed: Int64 = 300_000
   /// The pause between lines about entries that are no flushes for this daemon.
@@ -113,7 +115,7 @@ extension FleetLevel {
         refused(isNew: isNew)
         continue
       }
-      guard note.sender != identity else { continue }
+      guard note.sender != identity, seenFlushes.insert(note) else { continue }
       // Values of the store are old at once; what may have to wait is the cache.
       let end = min(note.end(addedAt: time), latestFlush)
       flushes.note(note.names, at: end)
@@ -155,22 +157,30 @@ extension FleetLevel {
     guard !batch.isEmpty else { return }
     guard !isProven, !mayFlush() else { return carryOut(batch) }
     waitingFlushes.add(batch)
-    guard flushTimer == nil, let oldest = recentFlushes.first else { return }
+    guard !flushTimer.isSet, let oldest = recentFlushes.first else { return }
     note(
       FleetNote(
         isProblem: false,
         text:
           "more than \(FleetLevel.mostPerMinute) flushes of others within a minute: further ones wait for up to 60 s"))
-    flushTimer = loop.schedule(after: max(.zero, oldest + .seconds(60) - loop.now)) { [weak self] in
-      guard let self else { return }
-      flushTimer = nil
-      let waiting = waitingFlushes
-      waitingFlushes = FlushBatch()
-      carryOut(waiting, isProven: false)
+    flushTimer.set(after: max(.zero, oldest + .seconds(60) - loop.now), on: loop, for: self) {
+      let waiting = $0.waitingFlushes
+      $0.waitingFlushes = FlushBatch()
+      $0.carryOut(waiting, isProven: false)
     }
   }
 
+  /// Carries out flushes, those of a second together: each time, the whole cache may have to be gone through.
   private func carryOut(_ batch: FlushBatch) {
+    nextFlushes.add(batch)
+    guard !walkTimer.isSet else { return }
+    guard let last = flushedAt, loop.now - last < FleetLevel.walkPause else { return flushCache() }
+    walkTimer.set(at: last + FleetLevel.walkPause, on: loop, for: self) { $0.flushCache() }
+  }
+
+  private func flushCache() {
+    let batch = nextFlushes
+    (nextFlushes, flushedAt) = (FlushBatch(), loop.now)
     counters.flushes += batch.count
     for (names, end) in batch.parts {
       // Without the store's time the flush counts for everything that is here now.

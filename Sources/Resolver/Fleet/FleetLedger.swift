@@ -8,6 +8,7 @@
 import Ciphers
 import DNSWire
 import EventLoop
+import Files
 import Fleet
 import Persistence
 import Upstreams
@@ -45,8 +46,6 @@ package final class FleetLedger {
   private static let delay = Duration.seconds(10)
   private static let largest = 64 * 1024
   private static let firstLine = "httpdnsd fleet 1"
-  /// Days since 1970 until the year 9999.
-  private static let lastDay: Int64 = 2_932_896
 
   /// Creates a ledger that forgets with the process.
   package init() { writer = nil }
@@ -120,9 +119,9 @@ package final class FleetLedger {
         continue
       }
       let fields = line.split(separator: " ")
-      guard let last = shared.stores.indices.last, fields.count == 4, let day = Int64(fields[1]),
-        let units = Int(fields[2]), let total = Int(fields[3]), (0...lastDay).contains(day),
-        (0...UnitBudget.mostUnits).contains(units), (0...FleetUnits.mostUnits).contains(total)
+      guard let last = shared.stores.indices.last, fields.count == 4,
+        let day = fields[1].number(in: NumberRange.days), let units = fields[2].number(in: NumberRange.units),
+        let total = fields[3].number(in: NumberRange.units)
       else { return }
       shared.stores[last].counted[String(fields[0])] = Count(day: day, units: units, total: total)
     }

@@ -84,7 +84,13 @@ package final class FleetLevel {
   var refusalNotedAt: BootInstant?
   /// Flushes beyond those, and the timer that carries them out.
   var waitingFlushes = FlushBatch()
-  var flushTimer: LoopTimer?
+  let flushTimer = OwnedTimer()
+  /// Flushes of others that were read.
+  var seenFlushes = SeenNotes()
+  /// Flushes that are carried out in the cache together, the timer for that, and when it was last done.
+  var nextFlushes = FlushBatch()
+  let walkTimer = OwnedTimer()
+  var flushedAt: BootInstant?
   /// Carries out a flush of another daemon in this one's cache.
   var flushHere: ((RemoteFlush) -> Void)?
   /// Called when the store has lost its data: its stream begins again.
@@ -99,14 +105,16 @@ package final class FleetLevel {
   /// Whether the store has been asked on this connection whether it has lost its data.
   var isEpochKnown = false
   /// Begins a report by what the connections know.
-  package var describe: (() -> FleetReport)?
+  package var describe: () -> FleetReport? = { nil }
   /// How many daemons there were at the last sign of life.
   var memberCount: Int?
   /// When they were counted.
   var countedAt: BootInstant?
   /// When this daemon last gave a sign of life over this connection.
   var signedAt: BootInstant?
-  var presence: LoopTimer?
+  let presence = OwnedTimer()
+  /// Counts the daemons again that started at the same time.
+  let recountTimer = OwnedTimer()
   let member: FleetMember
   /// What this daemon signs its flushes with: 16 random octets.
   let identity: [UInt8]
@@ -119,7 +127,7 @@ package final class FleetLevel {
   private var looking = 0
   /// Questions whose lease this daemon holds, and whether the answer is in `writes`.
   private var leases: [FleetQuestion: Bool] = [:]
-  private var isWriteScheduled = false
+  let writeTimer = OwnedTimer()
 
   /// The most looks that wait for the store at once; further ones do without it. The link allows 256 commands.
   private static let mostLooking = 64
@@ -401,12 +409,7 @@ package final class FleetLevel {
     }
     if leases[question] != nil { leases[question] = true }
     for dropped in writes.add(write) { release(dropped.question) }
-    guard !isWriteScheduled else { return }
-    isWriteScheduled = true
-    loop.schedule(after: .zero) { [weak self] in
-      self?.isWriteScheduled = false
-      self?.write()
-    }
+    if !writeTimer.isSet { writeTimer.set(after: .zero, on: loop, for: self) { $0.write() } }
   }
 
   /// The value of a provider's answer; nil if it is not shared.

@@ -37,7 +37,7 @@ extension FleetLevel {
     if signedAt == nil {
       lookForMarks()
       // Others that have just started are there by then.
-      loop.schedule(after: FleetLevel.recount) { [weak self] in self?.countMembers() }
+      recountTimer.set(after: FleetLevel.recount, on: loop, for: self) { $0.countMembers() }
     }
     signedAt = loop.now
     if link.mayWrite, !clock.isOff || !keys.hasSecret {
@@ -59,8 +59,7 @@ extension FleetLevel {
   }
 
   private func armPresence() {
-    presence?.cancel()
-    presence = loop.schedule(after: FleetLevel.idlePause) { [weak self] in self?.sign() }
+    presence.set(after: FleetLevel.idlePause, on: loop, for: self) { $0.sign() }
   }
 
   // MARK: Members

@@ -62,7 +62,7 @@ extension FleetLevel {
     loop.assertCurrent()
     let unknown = FleetReport(
       store: StoreReport(state: "no longer used", isUp: link.isUp, since: loop.now), own: member)
-    var report = describe?() ?? unknown
+    var report = describe() ?? unknown
     (report.memberCount, report.knowsFlushes) = (memberCount, flushReading == .current)
     (report.counters, report.droppedWrites) = (counters, droppedWrites)
     (report.clockDifference, report.isClockRefused) = (clock.difference, clock.isOff && keys.hasSecret)

@@ -67,7 +67,7 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
     loop.assertCurrent()
     asked.forEachQuestion { question in
       let failure = NameLedger.failure(of: question, result)
-      let rtt = failure?.isReply ?? true ? time.nanoseconds : nil
+      let rtt = failure.map { $0.report != nil } ?? true ? time.nanoseconds : nil
       totals.asked(failure?.cause, rtt: rtt)
       count(question.name, type: question.type.rawValue) { $0.counts.asked(failure?.cause, rtt: rtt) }
     }

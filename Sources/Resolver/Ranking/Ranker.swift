@@ -62,7 +62,7 @@ final class Ranker {
   var reports: AddressReports
   /// The keys' hashes of answers with reported addresses, by name.
   var reported: [DomainName: Set<UInt64>] = [:]
-  var reportTimer: LoopTimer?
+  let reportTimer = OwnedTimer()
   /// The beginning of the second in which reports are counted, and their number.
   var reportsSince: BootInstant
   var reportCount = 0
@@ -91,7 +91,7 @@ final class Ranker {
   private var leastUses: UInt32 = 0
   /// The job that measures an address: those of other answers wait for what it finds.
   private var measuring: [Measured: ProbeJob] = [:]
-  private var timer: LoopTimer?
+  private let timer = OwnedTimer()
   private var timerAt = Int64.max
 
   /// Maximum answers that are measured.
@@ -238,13 +238,12 @@ final class Ranker {
 
   private func arm() {
     let next = min(looks.earliestDue ?? .max, waitingDue)
-    guard next < timerAt || timer == nil && next < .max else { return }
-    timer?.cancel()
+    guard next < timerAt || !timer.isSet && next < .max else { return }
+    timer.cancel()
     timerAt = next
-    timer = loop.schedule(after: .nanoseconds(max(0, next - now))) { [unowned self] in
-      timer = nil
-      timerAt = .max
-      fire()
+    timer.set(after: .nanoseconds(max(0, next - now)), on: loop, for: self) {
+      $0.timerAt = .max
+      $0.fire()
     }
   }
 
@@ -569,17 +568,15 @@ final class Ranker {
     forgetRounds()
     prober.prepare(settings.allKinds)
     guard !settings.measures else { return networkHasChanged() }
-    timer?.cancel()
-    (timer, timerAt) = (nil, .max)
+    timer.cancel()
+    timerAt = .max
     (entries, entryCounts, looks, table) = ([:], [:], RefreshQueue(), MeasurementTable())
   }
 
   /// Ends all probes.
   func close() {
-    timer?.cancel()
-    timer = nil
-    reportTimer?.cancel()
-    reportTimer = nil
+    timer.cancel()
+    reportTimer.cancel()
     prober.cancelAll()
   }
 }

@@ -63,20 +63,20 @@ extension Ranker {
 
   /// Lets a timer put answers in order again when an address stops being last.
   private func armReports() {
-    reportTimer?.cancel()
-    reportTimer = nil
+    reportTimer.cancel()
     let now = loop.now.nanoseconds
     guard let end = reports.nextEnd(now: now) else { return }
-    reportTimer = loop.schedule(after: .nanoseconds(max(0, end - now))) { [unowned self] in
-      reportTimer = nil
-      for name in reports.takeEnded(now: loop.now.nanoseconds) {
-        for hash in reported[name] ?? [] {
-          rearrange(hash, name, isIPv6: false)
-          rearrange(hash, name, isIPv6: true)
-        }
+    reportTimer.set(after: .nanoseconds(max(0, end - now)), on: loop, for: self) { $0.reportsHaveEnded() }
+  }
+
+  private func reportsHaveEnded() {
+    for name in reports.takeEnded(now: loop.now.nanoseconds) {
+      for hash in reported[name] ?? [] {
+        rearrange(hash, name, isIPv6: false)
+        rearrange(hash, name, isIPv6: true)
       }
-      trimReported()
-      armReports()
     }
+    trimReported()
+    armReports()
   }
 }

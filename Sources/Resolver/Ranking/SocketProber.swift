@@ -32,14 +32,14 @@ package final class SocketProber: AddressProber {
       guard let target = SocketAddress(octets: address.octets, port: port) else { return }
       let number = nextNumber
       nextNumber += 1
-      connections[number] = ConnectionProbe(to: target, on: loop) { [unowned self] outcome in
-        connections[number] = nil
+      connections[number] = ConnectionProbe(to: target, on: loop) { [weak self] outcome in
+        self?.connections[number] = nil
         report(ProbeResult(outcome))
       }
     case .icmp:
       guard let target = SocketAddress(octets: address.octets, port: 0) else { return }
-      socket(target.family).ping(target) { [unowned self] outcome in
-        if case .notSent(let error) = outcome { note(error, target.family) }
+      socket(target.family).ping(target) { [weak self] outcome in
+        if case .notSent(let error) = outcome { self?.note(error, target.family) }
         report(ProbeResult(outcome))
       }
     }

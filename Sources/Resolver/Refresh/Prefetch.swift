@@ -60,17 +60,26 @@ extension Refresher {
       occasion: "for another network", isBudgeted: true)
   }
 
-  /// The entries of these names were flushed: resolves those of `keep` again at once.
-  func hasBeenFlushed(_ names: NameSelection) {
+  /// The questions of `keep` about these names that have an entry.
+  func cached(among names: NameSelection) -> [RoutedQuestion] {
     loop.assertCurrent()
-    resolveAhead(keep.filter { names.contains($0.question.name) }, occasion: "after a flush", isBudgeted: true)
+    return keep.filter { names.contains($0.question.name) && isCached($0) }
+  }
+
+  /// Resolves those of these questions again at once whose entries are gone. The log says so once a minute.
+  func mayHaveBeenFlushed(_ questions: [RoutedQuestion]) {
+    loop.assertCurrent()
+    let isNoted = flushNotedAt.map { loop.now - $0 >= .seconds(60) } ?? true
+    if isNoted { flushNotedAt = loop.now }
+    resolveAhead(questions.filter { !isCached($0) }, occasion: "after a flush", isBudgeted: true, isNoted: isNoted)
   }
 
   /// Resolves questions in the background, and logs how many got an answer.
   ///
   /// - Parameter heat: the heat of questions that may have no entry any more; for others it is that of the entry.
   func resolveAhead(
-    _ names: [RoutedQuestion], heat: [RoutedQuestion: Heat] = [:], occasion: String, isBudgeted: Bool
+    _ names: [RoutedQuestion], heat: [RoutedQuestion: Heat] = [:], occasion: String, isBudgeted: Bool,
+    isNoted: Bool = true
   ) {
     var seen: Set<RoutedQuestion> = []
     let names = names.filter { seen.insert($0).inserted }
@@ -80,6 +89,7 @@ extension Refresher {
       let count = await resolveAhead(names, heat: heat, isBudgeted: isBudgeted)
       retryKeepList()
       let time = (loop.now - begin).nanoseconds / 1_000_000
+      guard isNoted else { return }
       note("\(count) of \(names.count) names and types resolved \(occasion) in \(time) ms")
     }
   }

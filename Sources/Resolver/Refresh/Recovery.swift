@@ -1,4 +1,4 @@
-// Recovery.swift -- ends the effects of a provider's failure on all names when it recovers.
+// Recovery.swift -- fetches names in use again when a provider recovers.
 
 import EventLoop
 import FairShares
@@ -13,7 +13,7 @@ struct Recovery {
   private(set) var last = BootInstant(nanoseconds: .min)
   /// The earliest time to act on the next one.
   private(set) var next = BootInstant(nanoseconds: .min)
-  var timer: LoopTimer?
+  let timer = OwnedTimer()
 
   /// The minimum time between two.
   static let interval = Duration.seconds(10)
@@ -44,7 +44,6 @@ extension Resolver {
   nonisolated func connectUpstreams(of configuration: ResolverConfiguration) {
     for upstream in configuration.upstreams {
       upstream.observer = names
-      upstream.follow(keepListNames: configuration.settings.keepListNames)
       upstream.reportRecovery { [weak self] in self?.assumeIsolated { $0.providerIsBack() } }
     }
   }
@@ -54,28 +53,18 @@ extension Resolver {
     if fetch.configuration === configuration { recovery.add(fetch) }
   }
 
-  /// Whether a failure is cached. It is not if the fetch began before a provider's recovery: its wait would begin when
-  /// all others have ended.
-  func isRemembered(_ reason: UpstreamFailure, of fetch: Fetch) -> Bool {
-    guard reason.blame.isRemembered, fetch.configuration === configuration else { return false }
-    return !reason.blame.endsWithRecovery || fetch.startedAt > recovery.last
-  }
-
-  /// A provider has answered after a failure. Cached failures of servers, accounts and networks end, and names in use
-  /// are fetched again within the refresh budget. Cached failures of questions and answers stay.
+  /// A provider has given the first verdict after a silence: names in use are fetched again within the refresh budget.
   private func providerIsBack() {
-    guard recovery.timer == nil else { return }
+    guard !recovery.timer.isSet else { return }
     guard loop.now >= recovery.next else {
-      recovery.timer = loop.schedule(at: recovery.next) { [weak self] in self?.assumeIsolated { $0.recover() } }
+      recovery.timer.set(at: recovery.next, on: loop) { [weak self] in self?.assumeIsolated { $0.recover() } }
       return
     }
     recover()
   }
 
   private func recover() {
-    recovery.timer = nil
     recovery.begin(now: loop.now)
-    failures.endWaitsForProviders()
     // The names of `refresh.keep` come first.
     refresher?.retryKeepList(isBack: true)
     for fetch in recovery.takeInUse() where fetch.configuration === configuration { fetchAgain(fetch) }

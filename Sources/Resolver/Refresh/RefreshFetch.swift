@@ -18,12 +18,12 @@ extension Resolver {
   /// Refreshes an answer that a client has just been served: stale data, or an answer of another network.
   func refresh(_ asked: ResolverQuestion, for client: ClientKey) {
     let now = loop.now
-    guard inFlight[asked.key] == nil, !places.isFull, !failures.isWaiting(asked.key, now: now) else { return }
+    let domain = DomainKey(of: asked.question.name)
+    guard inFlight[asked.key] == nil, !places.isFull, !isRemembered(asked, of: domain) else { return }
     let entry = store.find(asked, now: now)
     // Without stale data the client would have had to wait, so the limits of clients apply.
     guard store.freshAnswer(to: asked, entry, now: now) != nil else {
       let isPinned = refresher?.isOnKeepList(asked.question) ?? false
-      let domain = DomainKey(of: asked.question.name)
       let limit = isPinned ? nil : missLimit(asked, client, domain, isInUse: entry?.isInUse ?? false)
       if let limit {
         counters.shares.add(limit, stale: true)

@@ -6,6 +6,7 @@
 // of units, and no third number.
 
 import EventLoop
+import Files
 import Persistence
 import Refresh
 import Upstreams
@@ -41,8 +42,9 @@ package final class RefreshLedger {
     guard lines.first.map(String.init) == RefreshLedger.firstLine else { return }
     for line in lines.dropFirst() {
       let fields = line.split(separator: " ")
-      guard 2...3 ~= fields.count, let time = Int64(fields[0]), let units = Int(fields[1]), time >= 0, units > 0,
-        let keepList = fields.count == 3 ? Int(fields[2]) : 0, 0...units ~= keepList,
+      guard 2...3 ~= fields.count, let time = fields[0].number(in: NumberRange.seconds),
+        let units = fields[1].number(in: NumberRange.units), units > 0,
+        let keepList = fields.count == 3 ? fields[2].number(in: 0...units) : 0,
         time > loop.wallTime - RefreshLedger.remembered
       else { continue }
       // After the clock has been set back, a line may lie in the future: its age is 0.

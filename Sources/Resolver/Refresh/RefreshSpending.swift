@@ -49,7 +49,7 @@ final class RefreshSpending {
     free = Account(budget: RefreshSpending.freeBudget(limits))
     // Transfers that are not billed have no limit per day, so earlier ones do not count.
     ledger?.restore(&billed.budget)
-    ledger?.save { [unowned self] in billed.budget.spentOfDay(now: self.loop.now.nanoseconds) }
+    ledger?.save { [weak self] in self.map { $0.billed.budget.spentOfDay(now: $0.loop.now.nanoseconds) } ?? [] }
   }
 
   /// The budget for upstreams that do not bill. With a limit of 0 units per day, nothing at all is refreshed.

@@ -51,7 +51,9 @@ package final class Refresher: @unchecked Sendable {
   private var gathered: [RoutedQuestion: Gathered] = [:]
   /// The hashes of the questions in flight.
   private var inFlight: Set<UInt64> = []
-  private var timer: LoopTimer?
+  private let timer = OwnedTimer()
+  /// When the log last said what was resolved after a flush.
+  var flushNotedAt: BootInstant?
   /// The questions that were hot when the machine went to sleep.
   var hotAsleep: [(asked: RoutedQuestion, heat: Heat)] = []
 
@@ -151,6 +153,9 @@ package final class Refresher: @unchecked Sendable {
   func isFresh(_ asked: RoutedQuestion) -> Bool {
     cache.state(hash: hash(of: asked)).map { loop.now.nanoseconds < $0.expiresAt } ?? false
   }
+
+  /// Whether a question has an entry, fresh or not.
+  func isCached(_ asked: RoutedQuestion) -> Bool { cache.state(hash: hash(of: asked)) != nil }
 
   /// Schedules retries for the names of `refresh.keep` that are neither scheduled nor being fetched.
   ///
@@ -258,16 +263,15 @@ package final class Refresher: @unchecked Sendable {
     let closing = gatherings.values.compactMap(\.nextClosing).min() ?? .max
     let next = min(queue.earliestDue ?? .max, closing)
     guard next < .max else { return }
-    if let timer, timer.isPending, timer.deadline.nanoseconds <= next { return }
-    timer?.cancel()
-    timer = loop.schedule(at: BootInstant(nanoseconds: next)) { [unowned self] in fire() }
+    if let deadline = timer.deadline, deadline.nanoseconds <= next { return }
+    timer.set(at: BootInstant(nanoseconds: next), on: loop, for: self) { $0.fire() }
   }
 
   private func fire() {
     let now = loop.now.nanoseconds
     while let element = queue.popFirst(dueBy: now) { take(element, now: now) }
     sendClosed(now: now)
-    timer?.cancel()
+    timer.cancel()
     arm()
   }
 

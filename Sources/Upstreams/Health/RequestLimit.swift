@@ -2,6 +2,8 @@
 //
 // Pure: times are parameters.
 
+import Files
+
 /// A token bucket of transfers that holds one second's worth.
 package struct RequestLimit: Sendable {
   private let rate: Int64
@@ -62,8 +64,6 @@ package struct UnitBudget: Hashable, Sendable {
   /// The wall clock minus boot time at the last call, in seconds.
   private var clockOffset: Int64 = 0
 
-  /// More units than any provider sells per day: larger values in a state file are ignored.
-  package static let mostUnits = 1_000_000_000_000
   /// The percentages of a day's units that are reported.
   package static let milestones = [50, 80, 100]
   /// The largest step in seconds that counts as a correction of the clock, not as setting it.
@@ -73,8 +73,8 @@ package struct UnitBudget: Hashable, Sendable {
   /// Creates a budget, of which a part may be spent already.
   package init(perDay: Int, day: Int64 = 0, spent: Int = 0) {
     self.perDay = perDay
-    self.day = day
-    self.spent = min(max(spent, 0), UnitBudget.mostUnits)
+    self.day = day.clamped(to: NumberRange.days)
+    self.spent = spent.clamped(to: NumberRange.units)
   }
 
   /// Whether units are left.
@@ -95,8 +95,8 @@ package struct UnitBudget: Hashable, Sendable {
   package mutating func spend(_ units: Int, unixTime: Int64, now: Int64) -> Int? {
     turn(unixTime, now)
     let before = spent
-    spent = min(spent + units, UnitBudget.mostUnits)
-    undated = isDated ? 0 : min(undated + units, UnitBudget.mostUnits)
+    spent = (spent + units).clamped(to: NumberRange.units)
+    undated = isDated ? 0 : (undated + units).clamped(to: NumberRange.units)
     guard perDay > 0 else { return nil }
     return UnitBudget.milestones.last { milestone in
       let threshold = max(1, perDay.multipliedReportingOverflow(by: milestone).partialValue / 100)
@@ -105,7 +105,7 @@ package struct UnitBudget: Hashable, Sendable {
   }
 
   private mutating func turn(_ unixTime: Int64, _ now: Int64) {
-    let today = unixTime / UnitBudget.dayLength
+    let today = (unixTime / UnitBudget.dayLength).clamped(to: NumberRange.days)
     let offset = unixTime - now / 1_000_000_000
     defer {
       clockOffset = offset

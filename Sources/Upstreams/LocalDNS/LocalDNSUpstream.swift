@@ -11,7 +11,7 @@ package final class LocalDNSUpstream: LocalUpstream, @unchecked Sendable {
   private let client: any LocalDNSTransport
   private let loop: any Loop
   /// The resolvers that the network announces, without our own addresses.
-  package var systemServers: [SocketAddress]
+  package var systemServers: [PlainResolver]
   private var configured: LocalServers
   private var others: [LocalServers]
   private let loopGuard: LoopGuard?
@@ -22,7 +22,7 @@ package final class LocalDNSUpstream: LocalUpstream, @unchecked Sendable {
   ///   - others: the resolvers of routing rules.
   ///   - loopGuard: excludes servers that forward queries back to us.
   package init(
-    _ client: any LocalDNSTransport, on loop: any Loop, systemServers: [SocketAddress], configured: LocalServers,
+    _ client: any LocalDNSTransport, on loop: any Loop, systemServers: [PlainResolver], configured: LocalServers,
     others: [LocalServers] = [], loopGuard: LoopGuard? = nil
   ) {
     self.client = client
@@ -50,61 +50,56 @@ package final class LocalDNSUpstream: LocalUpstream, @unchecked Sendable {
   package var usesSystemServers: Bool { ([configured] + others).contains { $0.entries.contains(.system) } }
 
   /// Every server that may be asked, including those that forward queries back to us.
-  package var allServers: [SocketAddress] {
-    var servers: [SocketAddress] = []
+  package var allServers: [PlainResolver] {
+    var servers: [PlainResolver] = []
     for list in [configured] + others { servers += known(list).filter { !servers.contains($0) } }
     return servers
   }
 
-  package var addresses: [SocketAddress] { addresses(configured) }
+  package var addresses: [PlainResolver] { addresses(configured) }
 
-  package func hasServers(_ servers: LocalServers) -> Bool { !addresses(servers).isEmpty }
-
-  /// The current addresses for a list, without servers that forward queries back to us.
-  package func addresses(_ servers: LocalServers) -> [SocketAddress] {
-    let known = known(servers)
-    guard let circular = loopGuard?.circular, !circular.isEmpty else { return known }
-    return known.filter { !circular.contains($0) }
+  package func hasServers(_ servers: LocalServers) -> Bool {
+    known(servers).contains { loopGuard?.mayAllow($0) ?? true }
   }
 
-  private func known(_ servers: LocalServers) -> [SocketAddress] {
-    var addresses: [SocketAddress] = []
-    for entry in servers.entries {
-      switch entry {
-      case .system: addresses += systemServers.filter { !addresses.contains($0) }
-      case .address(let address): if !addresses.contains(address) { addresses.append(address) }
-      }
-    }
-    return addresses
+  /// The current addresses for a list, without servers that forward queries back to us, or may do so.
+  package func addresses(_ servers: LocalServers) -> [PlainResolver] {
+    known(servers).filter { loopGuard?.allows($0) ?? true }
   }
+
+  private func known(_ servers: LocalServers) -> [PlainResolver] { servers.addresses(system: systemServers) }
 
   package func ask(
     _ question: HTTPDNSQuestion, _ servers: LocalServers, timeout: Duration
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     loop.assertCurrent()
-    let asked = addresses(servers)
+    let begin = loop.now
+    await loopGuard?.decision(about: known(servers))
+    var read: (id: UInt16, answer: HTTPDNSAnswer)?
     let reply = await client.ask(
       Question(name: question.name, type: question.type), dnssecOK: question.dnssecOK,
-      checkingDisabled: question.checkingDisabled, servers: asked, timeout: timeout)
-    switch reply {
-    case .failure(let reason):
-      if reason == .timedOut { loopGuard?.suspect(asked) }
-      return .failure(failure(UpstreamFailure(reason), of: asked))
-    case .success(let reply):
+      checkingDisabled: question.checkingDisabled, servers: addresses(servers), timeout: begin + timeout - loop.now
+    ) { message in
       do throws(HTTPDNSFailure) {
-        return .success(
-          UpstreamAnswer(try HTTPDNSAnswer(reply.message, to: question), server: reply.server.description))
-      } catch {
-        return .failure(failure(UpstreamFailure(error), of: asked))
-      }
+        read = (message.id, try HTTPDNSAnswer(message, to: question))
+        return nil
+      } catch { return error.description }
     }
-  }
-
-  /// Adds the servers that were asked to a failure, human-readable; the reason is that of the last server.
-  private func failure(_ reason: UpstreamFailure, of asked: [SocketAddress]) -> UpstreamFailure {
-    guard !asked.isEmpty else { return reason }
-    var reason = reason
-    reason.steps = ["\(asked.map(\.description).joined(separator: ", ")): \(reason.reason)"]
-    return reason
+    switch reply {
+    case .failure(let failure):
+      loopGuard?.suspect(failure.steps.filter { $0.reason == .timedOut }.map(\.server))
+      var reason = UpstreamFailure(failure.reason)
+      reason.steps = failure.steps.map { "\($0.server): \(UpstreamFailure($0.reason).reason)" }
+      return .failure(reason)
+    case .success(let reply):
+      // Nearly always the message that was read last.
+      guard var answer = read?.id == reply.message.id ? read?.answer : try? HTTPDNSAnswer(reply.message, to: question)
+      else { return .failure(UpstreamFailure(.unusable(.malformed))) }
+      answer.responseCode = reply.message.responseCode
+      var upstreamAnswer = UpstreamAnswer(answer, server: reply.server.description)
+      upstreamAnswer.isOutOfOrder = reply.isOutOfOrder
+      upstreamAnswer.isTruncated = reply.isTruncated
+      return .success(upstreamAnswer)
+    }
   }
 }

@@ -3,6 +3,7 @@
 import Configuration
 import DNSWire
 import EventLoop
+import LocalDNS
 
 /// The plain resolvers of a route, in order.
 package struct LocalServers: Sendable, Hashable {
@@ -11,7 +12,7 @@ package struct LocalServers: Sendable, Hashable {
     /// The resolvers that the network announces.
     case system
     /// A resolver at a fixed address.
-    case address(SocketAddress)
+    case address(PlainResolver)
   }
 
   /// The resolvers; an empty list means no LocalDNS.
@@ -19,6 +20,20 @@ package struct LocalServers: Sendable, Hashable {
 
   /// Creates a list; duplicates are dropped when it is used.
   package init(_ entries: [Entry]) { self.entries = entries }
+
+  /// The resolvers without duplicates.
+  ///
+  /// - Parameter system: those of the network.
+  package func addresses(system: [PlainResolver]) -> [PlainResolver] {
+    var addresses: [PlainResolver] = []
+    for entry in entries {
+      switch entry {
+      case .system: addresses += system.filter { !addresses.contains($0) }
+      case .address(let address): if !addresses.contains(address) { addresses.append(address) }
+      }
+    }
+    return addresses
+  }
 }
 
 extension LocalServers {
@@ -27,15 +42,26 @@ extension LocalServers {
       servers.map { server in
         switch server {
         case .system: .system
-        case .endpoint(let endpoint): .address(SocketAddress(endpoint))
+        case .resolver(let resolver): .address(PlainResolver(resolver))
         }
       })
   }
 }
 
+extension PlainResolver {
+  /// Converts a configured resolver.
+  package init(_ resolver: Configuration.ResolverAddress) {
+    let endpoint = resolver.endpoint
+    self.init(
+      SocketAddress(octets: endpoint.address.octets, port: endpoint.port)!, zone: endpoint.zone,
+      isOverTCP: resolver.isOverTCP)
+  }
+}
+
 extension SocketAddress {
-  /// Converts a configured endpoint.
+  /// Converts a configured endpoint; without its zone if the machine has no such interface.
   package init(_ endpoint: Endpoint) {
     self.init(octets: endpoint.address.octets, port: endpoint.port)!
+    if let zone = endpoint.zone { scope = SocketAddress.interface(zone) }
   }
 }

@@ -45,6 +45,11 @@ package struct ProviderReplies: Sendable {
     self.results = results
   }
 
+  /// Whether the transfer brought a verdict on any of its questions.
+  var hasVerdict: Bool {
+    results.contains { if case .success = $0.result { true } else { false } }
+  }
+
   /// Returns the result for a question; compares name and type only, not client subnet and flags.
   package func answer(to question: HTTPDNSQuestion) -> Result<HTTPDNSAnswer, HTTPDNSFailure> {
     results.first { $0.question.name == question.name && $0.question.type == question.type }?.result

@@ -20,33 +20,27 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   /// Counters; a reload carries them over from the provider of the same name.
   var counters = ProviderCounters()
   var observer: (any TransferObserver)?
-  var health: ProviderHealth
-  var probeTimer: LoopTimer?
-  /// The question for probes if no question is known to be good: the first one that was asked.
-  var probeQuestion: HTTPDNSQuestion?
-  /// Questions that the provider is known to answer.
-  var good: GoodQuestions
-  /// Failures and replies of each server that checks depend on.
-  var suspicions: [ServerSuspicion]
-  /// The most recent check.
-  var lastCheck: ProviderCheck?
-  var checkTimer: LoopTimer?
-  /// Domains that were refused since the last reply, while no question is known to be good.
-  var refusedDomains: Set<DomainName> = []
-  /// Refusals since the last reply that no good question could check.
-  var refusalsInARow = 0
-  /// The number of probes so far; each uses another of the good questions.
-  var probeNumber = 0
+  /// Which server is asked, and which ones are left out.
+  var order: ServerOrder
+  let serverTimer = OwnedTimer()
+  /// Questions that wait until any server can be reached.
+  let arrivals: Waiters
+  /// How long a question waits for a verdict.
+  var patience = Patience()
+  /// What the provider says about the account.
+  var pause = AccountPause()
   /// The maximum cost in units of all transfers in flight.
   var unitsInFlight = 0
-  /// Whether it has failed since its last reply, for a reason other than the question.
-  var hasTrouble = false
-  /// Called at the first reply after such a failure.
+  /// Whether it was not asked since its last verdict: it could not be reached, paused, or had no units.
+  var wasAway = false
+  /// When background work may use it again after a failure.
+  var nextRefresh = BootInstant(nanoseconds: .min)
+  /// Called at the first verdict after a silence.
   var onRecovery: (() -> Void)?
   let dialect: any Dialect
   let batchDialect: (any BatchDialect)?
   let note: ProviderNote
-  var loggedState = LoggedProviderState()
+  var loggedStanding = LoggedStanding()
   var limit: RequestLimit
   var budget: UnitBudget
   /// Adds up the units of a fleet; nil if the limit is this daemon's own.
@@ -63,11 +57,10 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   private var clockDifference: Int64 = 0
   /// Seconds by which the last `Date` was ahead of the machine's clock; nil if no response had one.
   private(set) var datedClockDifference: Int64?
-  /// The last failure of a transfer that speaks against a server, the account or the network, also if it was then
-  /// counted against the name that was asked for.
-  private(set) var lastFailure: (text: String, at: BootInstant)?
-  /// What helps against the refusal from which it backs off, human-readable.
-  private(set) var asideRemedy = ""
+  /// The last failure of a transfer, and what helps, human-readable.
+  private(set) var lastFailure: (text: String, advice: String, at: BootInstant)?
+  /// Why it pauses, and what helps, human-readable.
+  private(set) var pauseReason = (text: "", remedy: "")
   /// Whether the log has said that the day's units are used up.
   private var isLimitLogged = false
   let certificateClock: CertificateClock?
@@ -75,19 +68,17 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   var nextTimeCheck: BootInstant? = BootInstant(nanoseconds: .min)
   private var notListed = NotListedNames()
   private var pairs = PairedNames()
-  private(set) var pairsInFlight: [HTTPDNSQuestion: PairInFlight] = [:]
+  private(set) var pairsInFlight: [HTTPDNSQuestion: SharedTransfer] = [:]
 
   /// The maximum number of servers that one question tries.
   static let mostAttempts = 3
-  /// A server that is silent for this long has failed even if its timeout is longer: no question lasts much longer.
-  private static let longestAttempt = Duration.seconds(4)
   /// With less time than this, a transfer is not worth its cost.
   static let shortestAttempt = Duration.milliseconds(100)
   /// The clock difference in seconds from which the log mentions it; signatures are valid for minutes.
   private static let oddClock: Int64 = 60
 
   /// - Parameters:
-  ///   - servers: may be empty if `schedule` provides them.
+  ///   - servers: the servers, or those until `schedule` has others.
   ///   - schedule: provides the list of servers.
   ///   - ledger: stores the units spent across restarts.
   ///   - certificateClock: knows the time if the machine's clock cannot be right.
@@ -103,20 +94,14 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     self.loop = loop
     self.note = note
     batchDialect = dialect as? any BatchDialect
-    health = ProviderHealth(servers: servers.count, settings)
-    good = GoodQuestions(checkName: settings.checkName?.lowercased)
-    suspicions = Array(repeating: ServerSuspicion(), count: servers.count)
+    order = ServerOrder(servers: servers.count, settings)
+    arrivals = Waiters(on: loop)
     limit = RequestLimit(perSecond: settings.requestsPerSecond)
     budget =
       ledger?.budget(of: settings.name, perDay: settings.unitsPerDay) ?? UnitBudget(perDay: settings.unitsPerDay)
     self.ledger = ledger
     self.schedule = schedule
     self.certificateClock = certificateClock
-  }
-
-  deinit {
-    probeTimer?.cancel()
-    checkTimer?.cancel()
   }
 
   var name: String { settings.name }
@@ -137,21 +122,29 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   /// Switches to these servers. Transfers in flight continue with the old ones.
   func use(_ servers: [ProviderServer]) {
     loop.assertCurrent()
+    let wasSwitchedOff = self.servers.isEmpty
     self.servers = servers
-    probeTimer?.cancel()
-    probeTimer = nil
-    health = ProviderHealth(servers: servers.count, settings)
-    suspicions = Array(repeating: ServerSuspicion(), count: servers.count)
-    lastCheck = nil
-    guard servers.isEmpty else { return }
-    health.setAside(.switchedOff, now: loop.now.nanoseconds)
-    asideRemedy = ServerSchedule.remedyIfSwitchedOff
+    serverTimer.cancel()
+    order = ServerOrder(servers: servers.count, settings)
+    if servers.isEmpty {
+      pause.switchedOff(now: loop.now)
+      pauseReason = (ServerSchedule.switchedOffText, ServerSchedule.remedyIfSwitchedOff)
+    } else if wasSwitchedOff {
+      pause.end()
+    }
+    arrivals.resumeAll()
   }
+
+  var isSilent: Bool { patience.isSilent(now: loop.now) }
+
+  var shortPatience: Duration { patience.short() }
+
+  var verdicts: VerdictTimes { patience.verdicts }
 
   func serves(_ question: HTTPDNSQuestion) -> Bool { dialect.serves(question) }
 
   func ask(
-    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool, isWanted: @escaping @Sendable () -> Bool
+    _ question: HTTPDNSQuestion, for asking: any QuestionInFlight, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     loop.assertCurrent()
     if notListed.contains(question, now: loop.now) {
@@ -159,7 +152,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       let answer = HTTPDNSAnswer(responseCode: .noError, isNegative: true, isEmptyAmbiguous: true)
       return .success(UpstreamAnswer(answer, server: "remembered"))
     }
-    let result = await replies(to: question, deadline: deadline, isLastResort: isLastResort, isWanted: isWanted)
+    let result = await replies(to: question, for: asking, deadline: deadline, isLastResort: isLastResort)
     return result.flatMap { replies in
       switch replies.answer(to: question) {
       case .success(let answer):
@@ -171,11 +164,6 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       case .failure(let failure): return .failure(UpstreamFailure(failure))
       }
     }
-  }
-
-  func follow(keepListNames: Set<DomainName>) {
-    loop.assertCurrent()
-    good.keepListNames = keepListNames
   }
 
   func reportRecovery(to report: @escaping () -> Void) {
@@ -204,100 +192,80 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   /// Asks for both address families of a name in one transfer if clients have asked for both before and the dialect can
   /// carry both. Concurrent callers for the other family share that transfer.
   private func replies(
-    to question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool, isWanted: @escaping @Sendable () -> Bool
+    to question: HTTPDNSQuestion, for asking: any QuestionInFlight, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<ProviderReplies, UpstreamFailure> {
     guard batchDialect != nil, pairs.note(question) else {
-      return await askServers(.one(question), deadline: deadline, isLastResort: isLastResort, isWanted: isWanted)
+      return await askServers(.one(question), for: asking, deadline: deadline, isLastResort: isLastResort)
     }
     let key = HTTPDNSQuestion(name: question.name, type: .a, clientSubnet: question.clientSubnet)
-    let pair: PairInFlight
+    let pair: SharedTransfer
     if let inFlight = pairsInFlight[key] {
       pair = inFlight
+      pair.join(asking)
     } else {
-      pair = PairInFlight(on: loop)
+      pair = SharedTransfer(for: asking, on: loop)
       pairsInFlight[key] = pair
       let batch = QuestionBatch(names: [question.name], types: [.a, .aaaa], clientSubnet: question.clientSubnet)
       Task(executorPreference: loop) {
         let result = await self.askServers(
-          .batch(batch), deadline: deadline, isLastResort: isLastResort, isWanted: { pair.isWanted })
+          .batch(batch), for: pair, deadline: deadline, isLastResort: isLastResort)
         self.pairsInFlight[key] = nil
         pair.end(result)
       }
     }
-    return await pair.result(by: deadline, isWanted: isWanted)
+    return await pair.result(by: deadline) ?? .failure(.noTimeLeft)
   }
 
-  /// - Parameters:
-  ///   - attempts: the maximum number of attempts.
-  ///   - isWanted: whether to try another server after a failure.
+  /// Asks the servers in order until one gives a verdict.
+  ///
+  /// - Parameter attempts: the maximum number of transfers.
   func askServers(
-    _ asked: AskedQuestions, deadline: BootInstant, isLastResort: Bool, attempts: Int = HTTPDNSProvider.mostAttempts,
-    isWanted: @Sendable () -> Bool = { true }
+    _ asked: AskedQuestions, for asking: any QuestionInFlight, deadline: BootInstant, isLastResort: Bool,
+    attempts: Int = HTTPDNSProvider.mostAttempts
   ) async -> Result<ProviderReplies, UpstreamFailure> {
-    if servers.isEmpty { await schedule?.ready(by: deadline) }
-    if let refusal = refusal(isLastResort: isLastResort) {
+    if let refusal = await refusal(by: deadline, isLastResort: isLastResort) {
+      wasAway = true
       counters.refusals += 1
       observer?.wereRefusedHere(asked)
       return .failure(refusal)
     }
-    probeQuestion = probeQuestion ?? asked.first
-    let servers = servers
     var failure = UpstreamFailure.noTimeLeft
     var steps: [String] = []
-    if servers.isEmpty {
-      failure.reason = noServers
-      failure.advice = schedule?.remedy ?? ""
-      hasTrouble = true
-    }
-    var order = AttemptOrder(health.rotation.order.filter { servers.indices.contains($0) }, most: attempts)
-    // The clients of a question that has lost its place have been answered, so it gets no further transfers.
-    while hasUnits, isWanted(), let index = order.next() {
-      let time = min(timeout, deadline - loop.now)
+    // While it gives no verdicts, a question costs one transfer.
+    var left = isSilent ? 1 : attempts
+    var mayRepeat = left > 1
+    let servers = servers
+    var places = order.servers[...]
+    // The first server has shaken hands: it has the short patience to give a verdict.
+    var isReturning = order.takeReturn()
+    if isReturning { places = [0] + places }
+    // The clients of a question that is not wanted have been answered, so it gets no further transfers.
+    while left > 0, hasUnits, asking.isWanted, let index = places.popFirst() {
+      let time = min(isReturning ? shortPatience : timeout, deadline - loop.now)
+      isReturning = false
       guard time >= HTTPDNSProvider.shortestAttempt else { break }
-      let began = loop.now
-      switch await ask(servers[index], asked, timeout: time) {
-      case .success(let replies):
-        if isCurrent(servers) { replied(index) }
-        noteGood(replies)
-        return .success(replies)
+      switch await ask(servers[index], asked, for: asking, timeout: time) {
+      case .success(let replies): return .success(replies)
       case .failure(let problem):
         failure = problem
-        let secondChance = problem.isTemporary ? order.secondChance(after: index) : nil
-        if secondChance != .sameServer, isCurrent(servers) {
-          failure = await judged(
-            problem, at: index, asked.first, began: began,
-            hadItsTime: time >= min(timeout, HTTPDNSProvider.longestAttempt), deadline: deadline)
-        }
-        failure.reason = "\(servers[index]): \(failure.reason)"
-        // The server answers other names, so that it was found and reached.
-        if failure.isLate { failure.advice = "" }
-        if problem.blame.endsWithRecovery {
-          let advice = problem.refusal.map { "; \(remedy(for: $0))" } ?? ""
-          let remark = failure.blame.endsWithRecovery ? "" : " (does not count against the provider yet)\(advice)"
-          lastFailure = (failure.reason + remark, loop.now)
-        }
-        if let refusal = problem.refusal, failure.blame == .account {
-          failure.advice = remedy(for: refusal)
-          if case .aside = health.fitness(now: loop.now.nanoseconds) { failure.isLogged = true }
-        }
+        failure.reason = "\(servers[index]): \(problem.reason)"
+        // A server that answers other names was found and reached.
+        if problem.transport?.kind == .timeout, !patience.hasSeveralWithout { failure.advice = "" }
+        lastFailure = (failure.reason, failure.advice, loop.now)
         steps.append(failure.explanation)
         failure.steps = steps
-        guard secondChance != nil || failure.blame.leadsToNextServer else { return .failure(failure) }
+        switch problem.consequence {
+        case .notAsked: break
+        case .nextServer:
+          left -= 1
+          guard problem.isTemporary, mayRepeat, places.isEmpty else { break }
+          mayRepeat = false
+          places = [index]
+        case .verdict, .nextUpstream, .limit, .ours: return .failure(failure)
+        }
       }
     }
     return .failure(failure)
-  }
-
-  /// Remembers a question that was answered with data, for checks and probes.
-  private func noteGood(_ replies: ProviderReplies) {
-    for case (let question, .success(let answer)) in replies.results
-    where answer.responseCode == .noError && !answer.isNegative {
-      return good.note(question, now: loop.now)
-    }
-  }
-
-  private var noServers: String {
-    "its list of servers has not arrived" + (schedule?.problem.map { ": \($0)" } ?? "")
   }
 
   /// Whether these are still the current servers.
@@ -305,28 +273,25 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     servers.count == self.servers.count && zip(servers, self.servers).allSatisfy { $0 === $1 }
   }
 
-  /// Why the provider may not be used now; nil if it may.
-  private func refusal(isLastResort: Bool) -> UpstreamFailure? {
-    switch health.fitness(now: loop.now.nanoseconds) {
-    case .up: break
-    // If no other upstream is left, an attempt may still succeed.
-    case .down where isLastResort: break
-    case .down:
-      hasTrouble = true
-      return UpstreamFailure(.noReachableAuthority, "all of its servers are down", .server)
-    case .aside(let reason):
-      hasTrouble = true
-      var refusal = UpstreamFailure(.other, "backing off: \(reason.text)", .account)
-      refusal.advice = asideRemedy
+  /// Why the provider is not asked now; nil if it is. If no other upstream is left, waits for a server that can be reached.
+  private func refusal(by deadline: BootInstant, isLastResort: Bool) async -> UpstreamFailure? {
+    if pause.left(now: loop.now) != nil, !pause.takeTrial(now: loop.now) {
+      var refusal = UpstreamFailure(.other, "pausing: \(pauseReason.text)", .notAsked)
+      refusal.advice = pauseReason.remedy
       refusal.isLogged = true
       return refusal
     }
     guard hasUnits else {
-      hasTrouble = true
       var refusal = UpstreamFailure(
-        .other, "units_per_day (\(settings.unitsPerDay)) used up\(limitOwner); resets at 00:00 UTC", .account)
+        .other, "units_per_day (\(settings.unitsPerDay)) used up\(limitOwner); resets at 00:00 UTC", .notAsked)
       refusal.isLogged = isLimitLogged
       return refusal
+    }
+    if order.hasLosses { areWanted() }
+    while order.isOutOfReach {
+      let left = deadline - loop.now - HTTPDNSProvider.shortestAttempt
+      guard isLastResort, left > .zero, !servers.isEmpty else { return outOfReach }
+      await arrivals.wait(atMost: left)
     }
     return nil
   }
@@ -335,73 +300,80 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   /// our clock, since not every provider distinguishes that from a wrong key. Each transfer counts against
   /// `requests_per_second`.
   func ask(
-    _ server: ProviderServer, _ asked: AskedQuestions, timeout: Duration
+    _ server: ProviderServer, _ asked: AskedQuestions, for asking: any QuestionInFlight, timeout: Duration
   ) async -> Result<ProviderReplies, UpstreamFailure> {
     let end = loop.now + timeout
     guard let transport = await server.transport(timeout: timeout) else {
-      return .failure(UpstreamFailure(.noReachableAuthority, ProviderServer.notFound, .network))
+      return .failure(
+        hasFailed(UpstreamFailure(HTTPFailure(.unreachable, ProviderServer.notFound)), at: server, asking))
     }
     guard end - loop.now >= HTTPDNSProvider.shortestAttempt else {
-      var failure = UpstreamFailure(.noReachableAuthority, "its name was resolved too late", .network)
-      failure.evidence = .late
-      return .failure(failure)
+      return .failure(UpstreamFailure(.noReachableAuthority, "its name was resolved too late", .notAsked))
     }
     guard limit.take(now: loop.now.nanoseconds) else {
       counters.refusals += 1
       observer?.wereRefusedHere(asked)
       let reason = "more than requests_per_second (\(settings.requestsPerSecond))"
-      return .failure(UpstreamFailure(.other, reason, .ourselves))
+      return .failure(UpstreamFailure(.other, reason, .limit))
     }
     // Compare offsets instead of asking whether this reply changed the clock: of several concurrent refusals, only the
     // first reply changes it.
     let offset = clock.offset
-    let result = await transfer(transport, server, asked, timeout: end - loop.now)
-    guard case .failure(var failure) = result, failure.refusal?.mayBeTheClock == true, clock.offset != offset else {
-      return result
+    var sentAt = loop.now
+    var result = await transfer(transport, server, asked, for: asking, timeout: end - loop.now)
+    if case .failure(let failure) = result, failure.report?.mayBeTheClock == true, clock.offset != offset,
+      end - loop.now >= HTTPDNSProvider.shortestAttempt, maySend()
+    {
+      sentAt = loop.now
+      result = await transfer(transport, server, asked, for: asking, timeout: end - loop.now)
     }
-    guard end - loop.now >= HTTPDNSProvider.shortestAttempt, limit.take(now: loop.now.nanoseconds) else {
-      failure.blame = .ourselves
-      return .failure(failure)
+    switch result {
+    case .success(let replies) where replies.hasVerdict: hasVerdict(of: server, on: asking, sentAt: sentAt)
+    case .success: break
+    case .failure(let failure): result = .failure(hasFailed(failure, at: server, asking))
     }
-    return await transfer(transport, server, asked, timeout: end - loop.now)
+    return result
   }
 
   private func transfer(
-    _ transport: any HTTPTransport, _ server: ProviderServer, _ asked: AskedQuestions, timeout: Duration
+    _ transport: any HTTPTransport, _ server: ProviderServer, _ asked: AskedQuestions, for asking: any QuestionInFlight,
+    timeout: Duration
   ) async -> Result<ProviderReplies, UpstreamFailure> {
     let begin = loop.now
-    let result = await exchange(transport, server, asked, timeout: timeout)
+    isSent(to: server, transport, asking)
+    let result = await exchange(transport, server, asked, for: asking, timeout: timeout)
     if case .failure(let failure) = result, let cause = failure.cause { counters.failures.count(cause) }
     observer?.asked(asked, result, time: loop.now - begin)
     return result
   }
 
   private func exchange(
-    _ transport: any HTTPTransport, _ server: ProviderServer, _ asked: AskedQuestions, timeout: Duration
+    _ transport: any HTTPTransport, _ server: ProviderServer, _ asked: AskedQuestions, for asking: any QuestionInFlight,
+    timeout: Duration
   ) async -> Result<ProviderReplies, UpstreamFailure> {
-    counters.transfers += 1
     if case .batch(let batch) = asked, batch.types.count == 2 { counters.pairs += 1 }
-    var request = request(asked)
+    let request = request(asked)
     let begin = loop.preciseNow
-    // Shares keep a zone whose answers hang from occupying all connections.
-    request.share = DomainKey(of: asked.first.name).value
     // A transfer is charged in full unless the answer shows its cost, since the provider's accounting is unknown.
     let most = dialect.billing.units(answers: asked.count)
-    unitsInFlight += most
-    defer { unitsInFlight -= most }
-    switch await transport.send(request, timeout: timeout) {
+    let billed = BilledRequest(asking, of: self, units: most)
+    defer { billed.end() }
+    switch await transport.send(request, for: billed, timeout: timeout) {
     case .failure(let reason):
+      counters.transfers += reason.timesSent
       // The request may have arrived, and the provider bills what arrives.
-      if reason.wasSent { pay(most) }
+      pay(most * reason.timesSent)
       var failure = UpstreamFailure(reason)
       failure.advice = reason.remedy(settings)
       return .failure(failure)
-    case .response where loop.hasSlept(since: begin, waitingFor: timeout):
-      pay(most)
+    case .response(let response) where loop.hasSlept(since: begin, waitingFor: timeout):
+      counters.transfers += response.timesSent
+      pay(most * response.timesSent)
       var failure = UpstreamFailure(HTTPFailure(.timeout, "the machine has slept"))
       failure.cause = .slept
       return .failure(failure)
     case .response(let response):
+      counters.transfers += response.timesSent
       counters.roundTrips.observe(loop.preciseNow - begin)
       if let date = response.date {
         if server.isVerified { clock.learn(date, wallTime: loop.wallTime) }
@@ -414,10 +386,10 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
         let count = replies.results.count {
           if case .success(let answer) = $0.result { !answer.isNegative } else { false }
         }
-        pay(dialect.billing.units(answers: count))
+        pay(dialect.billing.units(answers: count) + most * (response.timesSent - 1))
         return .success(replies)
       } catch {
-        pay(most)
+        pay(most * response.timesSent)
         return .failure(failed(error, response))
       }
     }
@@ -428,7 +400,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     var failure = UpstreamFailure(error)
     failure.reason = response.explanation(of: error, code: dialect.errorCode(in: response), settings.kind)
     if error == .unreadable(.mediaType) { failure.kind = "another media type" }
-    if error.blame == .account { failure.advice = error.remedy(settings) }
+    if error.isRefusal || error.isOfAccount { failure.advice = remedy(for: error) }
     return failure
   }
 
@@ -463,39 +435,26 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     ledger?.didSpend()
   }
 
-  /// Backs off from a provider whose refusal every server would repeat, and logs a remedy.
-  func setAside(for reason: HTTPDNSFailure) {
-    var pause: Duration?
-    let aside: AsideReason
-    switch reason {
-    case .authentication, .expired: aside = settings.kind.hasAccount ? .authentication : .request
-    case .account, .unsigned: aside = .account
-    case .quota(let retryAfter): (aside, pause) = (.quota, retryAfter)
-    case .badParameter, .badPath: aside = .parameters
-    default: return
-    }
-    let length = health.setAside(aside, for: pause?.nanoseconds, now: loop.now.nanoseconds)
-    guard let length else { return }
+  /// Begins to pause, and logs a remedy.
+  func pauses(for length: Duration, because text: String, _ remedy: String) {
     counters.demotions.count(.aside)
-    asideRemedy = remedy(for: reason)
-    let text = reason.text(settings.kind)
-    note(.warning, "provider \(name): \(text); backing off for \(length / 1_000_000_000) s; \(asideRemedy)")
+    pauseReason = (text, remedy)
+    let help = remedy.isEmpty ? "" : "; \(remedy)"
+    note(.warning, "provider \(name): \(text); pausing for \(length.components.seconds) s\(help)")
   }
 
   /// A human-readable remedy. It mentions the clock if that may be the cause: only a server authenticated by TLS
   /// corrects it.
-  private func remedy(for reason: HTTPDNSFailure) -> String {
+  func remedy(for reason: HTTPDNSFailure) -> String {
     let isTimely = abs(clockDifference) < HTTPDNSProvider.oddClock
-    guard !isTimely, reason == .authentication || reason == .expired else { return reason.remedy(settings) }
+    guard !isTimely, reason.mayBeTheClock else { return reason.remedy(settings) }
     return "set the machine's clock, which differs from the provider's by \(abs(clockDifference)) s"
   }
 }
 
-extension ProviderHealth {
+extension ServerOrder {
   init(servers: Int, _ settings: Configuration.Provider) {
-    // Without servers the count is 1; the rotation is created again when a schedule provides them.
     self.init(
-      servers: max(servers, 1), attemptsBeforeSwitch: settings.attemptsBeforeSwitch,
-      returnToFirst: settings.returnToFirst.nanoseconds)
+      count: servers, attemptsBeforeSwitch: settings.attemptsBeforeSwitch, returnToFirst: settings.returnToFirst)
   }
 }

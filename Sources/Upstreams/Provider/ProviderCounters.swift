@@ -9,7 +9,7 @@ package typealias ProviderNote = @Sendable (Logger.Level, String) -> Void
 /// The counters of a provider. After a reload, the provider of the same name continues them, together with transfers of
 /// the old one that are still in flight. Resolver's loop only.
 final class ProviderCounters {
-  /// Transfers begun, including probes.
+  /// Requests that were put on the wire, those that the HTTP client sent once more included.
   var transfers = 0
   /// Transfers without a usable reply.
   var failures = TransferFailures()
@@ -19,10 +19,9 @@ final class ProviderCounters {
   var units = 0
   /// Transfers that carried both address families of a name.
   var pairs = 0
-  var probes = 0
-  /// Transfers that check whether the question caused a failure.
-  var checks = 0
-  /// Questions that were not sent because the provider was down, backing off or at its limit.
+  /// Handshakes without a request.
+  var handshakes = 0
+  /// Questions that were not sent because the provider could not be reached, paused or was at its limit.
   var refusals = 0
   /// How often the provider or one of its servers was demoted.
   var demotions = ProviderDemotions()

@@ -6,16 +6,12 @@ import EventLoop
 import HTTPDNS
 
 extension HTTPDNSProvider {
-  var isFit: Bool {
-    guard case .up = health.fitness(now: loop.now.nanoseconds), !servers.isEmpty else { return false }
-    return hasUnits && limit.hasSpare(now: loop.now.nanoseconds)
-  }
-
   func networkHasChanged() {
     loop.assertCurrent()
     for server in servers { server.networkHasChanged() }
-    health.networkHasChanged()
-    armProbe()
+    order.networkHasChanged()
+    patience.networkHasChanged(now: loop.now)
+    arrivals.resumeAll()
     schedule?.networkHasChanged()
   }
 
@@ -35,9 +31,12 @@ extension HTTPDNSProvider {
     // Several refreshes may have started since `isFit` was true.
     guard limit.hasSpare(now: loop.now.nanoseconds) else {
       let reason = "requests_per_second (\(settings.requestsPerSecond)) is left to clients"
-      return .failure(UpstreamFailure(.other, reason, .ourselves))
+      return .failure(UpstreamFailure(.other, reason, .limit))
     }
-    let replies = await askServers(asked(questions), deadline: deadline, isLastResort: false, attempts: 1)
+    let asking = OwnQuestion(questions[0].name, now: loop.now)
+    let replies = await askServers(
+      asked(questions), for: asking, deadline: deadline, isLastResort: false, attempts: 1)
+    if case .failure(let failure) = replies, failure.consequence.isRemembered { refreshHasFailed() }
     return replies.map { replies in
       var answers: [HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>] = [:]
       for question in questions {

@@ -3,7 +3,10 @@
 // Resolver's loop only, since it reads the provider's state.
 
 import Configuration
+import DNSWire
 import EventLoop
+import HTTPClient
+import Logging
 import Telemetry
 
 /// The state and the usage of a provider.
@@ -12,13 +15,15 @@ package struct ProviderReport: Sendable, Equatable {
   package enum State: Sendable, Equatable {
     /// In use.
     case up
-    /// Every server has failed, or there is none: the reason, if known. A successful probe or a list of servers ends
-    /// it.
-    case down(String?)
-    /// The daemon backs off from it: the reason, and the end in seconds since 1970.
-    case aside(String, until: Int64)
+    /// It is asked, and has given no verdict: since when, in seconds since 1970. A verdict ends it.
+    case noAnswers(since: Int64)
+    /// Not asked, since no server can be reached: since when, and the reason if known. A handshake, a list of servers or a
+    /// table ends it.
+    case unreachable(since: Int64?, String?)
+    /// Not asked because of what it says about the account: the reason, and the end in seconds since 1970.
+    case pausing(String, until: Int64)
     /// `units_per_day` is used up: the end in seconds since 1970.
-    case spent(until: Int64)
+    case noUnits(until: Int64)
 
     /// Every value of `word`.
     package static let words = ["up", "down", "aside", "spent"]
@@ -27,9 +32,30 @@ package struct ProviderReport: Sendable, Equatable {
     package var word: String {
       switch self {
       case .up: "up"
-      case .down: "down"
-      case .aside: "aside"
-      case .spent: "spent"
+      case .noAnswers, .unreachable: "down"
+      case .pausing: "aside"
+      case .noUnits: "spent"
+      }
+    }
+  }
+
+  /// The names that it fails to answer while it answers others.
+  package struct FailingNames: Sendable, Equatable {
+    /// The number of questions.
+    package var count = 0
+    /// The latest reasons, human-readable, the latest one first.
+    package var reasons: [String] = []
+
+    private static let mostReasons = 3
+
+    /// Creates a report of nothing.
+    package init() {}
+
+    /// Adds a question with its reason.
+    package mutating func add(_ failure: UpstreamFailure) {
+      count += 1
+      if reasons.count < FailingNames.mostReasons, !reasons.contains(failure.explanation) {
+        reasons.append(failure.explanation)
       }
     }
   }
@@ -38,14 +64,16 @@ package struct ProviderReport: Sendable, Equatable {
   package var name: String
   /// Whether the daemon uses the provider.
   package var state = State.up
-  /// The time until the daemon asks a provider that is down by itself: a probe, or its list of servers or table. Nil if no
-  /// attempt is planned.
+  /// The time until the daemon tries by itself to reach it: a handshake, or its list of servers or table. Nil if no attempt
+  /// is planned.
   package var nextAttempt: Duration?
   /// What helps against the reason for the state, human-readable; empty if nothing is known.
   package var advice = ""
   /// A problem that does not prevent its use, in a few words; nil if there is none.
   package var remark: String?
-  /// The last failure that was not the fault of the question, with the server; nil if there was none.
+  /// The questions that it fails to answer, as far as they are remembered.
+  package var failing = FailingNames()
+  /// The last failure, with the server; nil if there was none.
   package var lastFailure: String?
   /// The time since that failure.
   package var lastFailureAge = Duration.zero
@@ -59,10 +87,10 @@ package struct ProviderReport: Sendable, Equatable {
   package var fleetUnits: Int?
   /// `units_per_day`; 0 for no limit.
   package var unitsPerDay = 0
-  /// Transfers since the start, including probes and checks.
+  /// Transfers since the start.
   package var transfers = 0
-  /// Transfers among these that tested whether a server works, or whether a question caused a failure.
-  package var probes = 0
+  /// Handshakes since the start that showed whether a server can be reached.
+  package var handshakes = 0
   /// Transfers among these that asked for the A and AAAA records of a name at once.
   package var pairs = 0
   /// Questions since the start that were not sent because the provider recently answered that it does not list the name.
@@ -75,7 +103,7 @@ package struct ProviderReport: Sendable, Equatable {
   package var roundTrips = LatencyHistogram()
   /// Known billing units since the start.
   package var units = 0
-  /// Questions since the start that were not sent because it was down, backing off or at its limit.
+  /// Questions since the start that were not sent because it could not be reached, paused or was at its limit.
   package var refusals = 0
   /// How often since the start the provider or one of its servers was demoted.
   package var demotions = ProviderDemotions()
@@ -85,7 +113,7 @@ package struct ProviderReport: Sendable, Equatable {
 
   mutating func take(_ counters: ProviderCounters) {
     transfers = counters.transfers
-    probes = counters.probes + counters.checks
+    handshakes = counters.handshakes
     failureCounts = counters.failures
     roundTrips = counters.roundTrips
     pairs = counters.pairs
@@ -112,22 +140,61 @@ extension HTTPDNSProvider {
       report.lastFailureAge = loop.now - lastFailure.at
     }
     report.clockDifference = datedClockDifference
-    let current = health.rotation.current
-    report.server = servers.indices.contains(current) ? "\(servers[current])" : nil
-    switch health.fitness(now: now) {
-    case .aside(let reason):
-      let pause = (health.asideUntil(now: now) ?? now) - now
-      report.advice = asideRemedy
-      report.state = .aside(reason.text, until: time + (pause + 999_999_999) / 1_000_000_000)
-    case .down:
-      report.state = .down("all of its servers have failed")
-      report.nextAttempt = probeTimer.map { $0.deadline - loop.now }
-    case .up where servers.isEmpty:
-      report.state = .down(schedule?.problem)
-      report.advice = schedule?.remedy ?? ""
-      report.nextAttempt = schedule?.nextAttempt
-    case .up: report.state = isOpen ? .up : .spent(until: (today.day + 1) * 86_400)
+    report.server = order.first.map { "\(servers[$0])" }
+    func unixTime(_ instant: BootInstant) -> Int64 { time - (loop.now - instant).components.seconds }
+    if let left = pause.left(now: loop.now) {
+      report.advice = pauseReason.remedy
+      report.state = .pausing(pauseReason.text, until: time + (left.nanoseconds + 999_999_999) / 1_000_000_000)
+    } else if order.isOutOfReach {
+      report.state = .unreachable(since: order.loss.map { unixTime($0.since) }, lossReason)
+      report.advice = outOfReach.advice
+      report.nextAttempt = nextHandshake
+    } else if !isOpen {
+      report.state = .noUnits(until: (today.day + 1) * 86_400)
+    } else if patience.isSilent(now: loop.now), let since = patience.silentSince {
+      report.state = .noAnswers(since: unixTime(since))
+      report.advice = lastFailure?.advice ?? ""
     }
     return report
+  }
+}
+
+extension HTTPDNSProvider {
+  /// The failure of a provider whose servers are all left out.
+  var outOfReach: UpstreamFailure {
+    var failure = UpstreamFailure(.noReachableAuthority, "unreachable: \(lossReason)", .notAsked)
+    failure.advice = order.loss?.advice ?? ""
+    return failure
+  }
+
+  /// Why no server can be reached, human-readable.
+  var lossReason: String {
+    guard let loss = order.loss else { return ServerSchedule.switchedOffText }
+    let others = servers.count > 1 ? " and the others" : ""
+    return order.losses.first { $0.loss == loss }.map { "\(servers[$0.server])\(others): \(loss.reason)" }
+      ?? loss.reason
+  }
+}
+
+/// What was logged last about a provider.
+struct LoggedStanding: Equatable {
+  var isSilent = false
+  var isOutOfReach = false
+  /// The number of the server that is asked first.
+  var server: Int? = 0
+}
+
+extension HTTPDNSProvider {
+  /// Logs at level debug what has changed since the last call.
+  func logStanding() {
+    let isSilent = isSilent
+    let standing = LoggedStanding(isSilent: isSilent, isOutOfReach: order.isOutOfReach, server: order.first)
+    guard standing != loggedStanding else { return }
+    let hasComeBack = (loggedStanding.isSilent || loggedStanding.isOutOfReach) && !isSilent && !standing.isOutOfReach
+    loggedStanding = standing
+    if standing.isOutOfReach { return note(.debug, "provider \(name): \(outOfReach.reason)") }
+    if isSilent { return note(.debug, "provider \(name): no answers") }
+    let server = standing.server.map { "\(servers[$0])" } ?? "none"
+    note(.debug, "provider \(name): \(hasComeBack ? "is back; " : "")\(server) is asked first")
   }
 }

@@ -26,6 +26,6 @@ extension HTTPDNSProvider {
 extension UpstreamFailure {
   fileprivate static func reserved(_ unitsPerDay: Int, _ reserve: Int) -> UpstreamFailure {
     let text = "units_per_day (\(unitsPerDay)) used up except units_reserve (\(reserve)), which is for names in use"
-    return UpstreamFailure(.other, text, .ourselves)
+    return UpstreamFailure(.other, text, .limit)
   }
 }

@@ -6,20 +6,18 @@ import Configuration
 import EventLoop
 
 extension HTTPDNSProvider {
-  /// Transfers in flight finish. The heir takes over the day's units, pays for transfers in flight and inherits the
-  /// good questions. It does not inherit failures, since the settings may have been changed because of them.
+  /// Transfers in flight finish. The heir takes over the day's units and pays for transfers in flight. It does not inherit
+  /// failures, since the settings may have been changed because of them.
   func retire(for heir: (any Upstream)?) {
     loop.assertCurrent()
     isRetired = true
-    probeTimer?.cancel()
-    probeTimer = nil
+    serverTimer.cancel()
     guard let heir = heir as? HTTPDNSProvider else {
       ledger?.leave(name, budget)
       return
     }
     self.heir = heir
     heir.takeOver(budget)
-    heir.good.inherit(good)
   }
 
   private func takeOver(_ budget: UnitBudget) {

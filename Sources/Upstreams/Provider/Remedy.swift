@@ -7,25 +7,28 @@ import HTTPMessage
 
 extension HTTPDNSFailure {
   /// Whether a wrong clock may be the cause. Not every provider reports which part of a signature it refused.
-  var mayBeTheClock: Bool { self == .expired || self == .authentication }
+  var mayBeTheClock: Bool { kind == .expired || kind == .authentication }
 
   /// A human-readable reason. Without an account there are no credentials that a provider could refuse.
   func text(_ kind: Configuration.ProviderKind) -> String {
-    self == .authentication && !kind.hasAccount ? "the provider refused the request" : description
+    guard self.kind == .authentication, !kind.hasAccount else { return description }
+    return description.replacing("credentials", with: "request")
   }
 
   /// A human-readable remedy, with the keys of the provider's kind.
   func remedy(_ provider: Configuration.Provider) -> String {
     let kind = provider.kind
     let place = alternatives(kind.placeKeys)
-    return switch self {
+    return switch self.kind {
     case .authentication where !kind.hasAccount: "check \(place), and whether the service admits this client"
+    case .authentication where self == .status(401) && kind.mayLackExpiry:
+      "check \(enumeration(kind.accountKeys)); if they are right, set expiry"
     case .authentication: "check \(enumeration(kind.accountKeys))"
     case .expired: "check the machine's clock"
+    case .account where self == .unsigned: "set secret_key, or switch signed access off in the provider's console"
     case .account where kind.hasAccount:
       "check \(kind.accountKeys[0]), and in the provider's console that the account exists, is paid for, and may be "
         + "used this way"
-    case .unsigned: "set secret_key, or switch signed access off in the provider's console"
     case .badPath where kind.placeKeys.contains("url"): "check the path in \(place)"
     case .badPath: "check \(place): another service may listen there"
     case .quota: quotaRemedy(provider)
@@ -56,14 +59,12 @@ extension HTTPFailure {
 }
 
 extension HTTPResponse {
-  /// Why it has no answer, in human-readable form: with the service's own error code, or else with the HTTP status of a
-  /// refusal.
+  /// Why it has no answer, in human-readable form, with the service's own error code.
   func explanation(
     of failure: HTTPDNSFailure, code: String? = nil, _ kind: Configuration.ProviderKind
   ) -> String {
     if failure == .unreadable(.mediaType) { return HTTPDNSFailure.wrongMediaType(of: self) }
-    let status = failure.blame == .account && status != 200 ? "HTTP status \(status)" : nil
-    return failure.text(kind) + ((code ?? status).map { " (\($0))" } ?? "")
+    return failure.text(kind) + (code.map { " (\($0))" } ?? "")
   }
 }
 

@@ -33,6 +33,9 @@ extension HTTPDNSProvider {
       unixTime: loop.wallTime, now: loop.now.nanoseconds, reserve: unitsInFlight + othersUnits)
   }
 
+  /// Whether a request may be sent once more, within `units_per_day` and `requests_per_second`; takes its share of the second.
+  func maySend() -> Bool { hasUnits && limit.take(now: loop.now.nanoseconds) }
+
   /// Whose limit it is, for messages.
   var limitOwner: String { sharing == nil ? "" : " for the fleet" }
 

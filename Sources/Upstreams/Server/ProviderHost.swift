@@ -14,7 +14,7 @@ final class HostLookUp: @unchecked Sendable {
   private let types: [RecordType]
   private let client: any LocalDNSTransport
   private let loop: any Loop
-  private let servers: () -> [SocketAddress]
+  private let servers: () -> [PlainResolver]
   private var found: [RecordType: [IPAddress]] = [:]
   private var expires = BootInstant(nanoseconds: .min)
   /// The types whose lookup is in flight.
@@ -25,6 +25,7 @@ final class HostLookUp: @unchecked Sendable {
   /// The time before which a failed connection triggers no further lookup.
   private var nextExpiry = BootInstant(nanoseconds: .min)
   private let waiters: Waiters
+  private let resolutionTimer = OwnedTimer()
 
   /// The minimum time that addresses are cached, in seconds, even if their TTL is shorter.
   private static let shortestLifetime: UInt32 = 60
@@ -44,7 +45,7 @@ final class HostLookUp: @unchecked Sendable {
   ///   - servers: returns the current plain resolvers.
   init(
     _ name: DomainName, types: [RecordType], client: any LocalDNSTransport, loop: any Loop,
-    servers: @escaping () -> [SocketAddress]
+    servers: @escaping () -> [PlainResolver]
   ) {
     self.name = name
     self.types = types
@@ -96,7 +97,7 @@ final class HostLookUp: @unchecked Sendable {
     if inFlight.isEmpty {
       end()
     } else if !known.isEmpty {
-      loop.schedule(after: HostLookUp.resolutionDelay) { [self] in waiters.resumeAll() }
+      resolutionTimer.set(after: HostLookUp.resolutionDelay, on: loop) { [self] in waiters.resumeAll() }
     }
   }
 

@@ -18,47 +18,85 @@ final class ProviderServer: CustomStringConvertible {
   let isVerified: Bool
   private let connect: Connect
   private let lookUp: HostLookUp?
+  private let nat64: NAT64?
   private var transport: (any HTTPTransport)?
   /// The known addresses; empty before the name is resolved.
   private(set) var addresses: [IPAddress] = []
+  /// The addresses that the transport connects to.
+  private var reached: [IPAddress] = []
 
   /// Creates a server at fixed addresses.
-  init(_ description: String, addresses: [IPAddress], isVerified: Bool = false, connect: @escaping Connect) {
+  init(
+    _ description: String, addresses: [IPAddress], isVerified: Bool = false, nat64: NAT64? = nil,
+    connect: @escaping Connect
+  ) {
     self.description = description
     self.isVerified = isVerified
     self.connect = connect
-    self.addresses = addresses
+    self.nat64 = nat64
     lookUp = nil
-    transport = connect(addresses)
+    open(to: addresses)
   }
 
   /// Creates a server that is resolved by name.
-  init(_ description: String, lookUp: HostLookUp, isVerified: Bool = false, connect: @escaping Connect) {
+  init(
+    _ description: String, lookUp: HostLookUp, isVerified: Bool = false, nat64: NAT64? = nil,
+    connect: @escaping Connect
+  ) {
     self.description = description
     self.isVerified = isVerified
     self.connect = connect
+    self.nat64 = nat64
     self.lookUp = lookUp
   }
+
+  /// Creates the transport to these addresses, by the network's NAT64 where only that reaches them.
+  private func open(to addresses: [IPAddress]) {
+    // Those that were silent go behind the others.
+    let silent = transport?.silentAddresses ?? []
+    let all = nat64?.reach(addresses) ?? addresses
+    let reached = all.filter { !silent.contains("\($0)") } + all.filter { silent.contains("\($0)") }
+    guard let fresh = connect(reached) else { return }
+    (self.addresses, self.reached, transport) = (addresses, reached, fresh)
+  }
+
+  /// When something came from it last.
+  var heardAt: BootInstant { transport?.heardAt ?? BootInstant(nanoseconds: .min) }
 
   /// Renews connections, which may be dead on the new network, and makes the next use look up the name again.
   func networkHasChanged() {
     lookUp?.expire()
-    transport?.renewConnections()
+    if let nat64, !addresses.isEmpty, Set(nat64.reach(addresses)) != Set(reached) {
+      open(to: addresses)
+    } else {
+      transport?.renewConnections()
+    }
   }
 
   /// Makes the next use look up the name again after a connection failed or nothing was received, since the name may
   /// have other addresses now. Does nothing for a server given by address.
   func connectionFailed(now: BootInstant) { lookUp?.expire(after: now) }
 
+  /// Fails its transfers in flight.
+  func abandon(_ failure: HTTPFailure) { transport?.abandon(failure) }
+
+  /// Shakes hands without a request.
+  ///
+  /// - Returns: why that failed; nil if the server is there.
+  func handshake(timeout: Duration, on loop: any Loop) async -> HTTPFailure? {
+    let end = loop.now + timeout
+    guard let transport = await transport(timeout: timeout), loop.now < end else {
+      return HTTPFailure(.unreachable, ProviderServer.notFound)
+    }
+    return await transport.handshake(timeout: end - loop.now)
+  }
+
   /// Returns the transport after resolving the name if necessary; nil if that fails within `timeout`.
   func transport(timeout: Duration) async -> (any HTTPTransport)? {
     guard let lookUp else { return transport }
     // The same addresses in another order are no reason to replace the connections.
-    if let found = await lookUp.addresses(timeout: timeout), transport == nil || Set(found) != Set(addresses),
-      let fresh = connect(found)
-    {
-      addresses = found
-      transport = fresh
+    if let found = await lookUp.addresses(timeout: timeout), transport == nil || Set(found) != Set(addresses) {
+      open(to: found)
     }
     return transport
   }

@@ -35,14 +35,9 @@ final class ServerSchedule: @unchecked Sendable {
   private var isStarted = false
   private var servers: [ListedServer] = []
   private var refreshing: Task<Void, Never>?
-  private let waiters: Waiters
-  private var timer: LoopTimer?
+  private let timer = OwnedTimer()
   private var failures = 0
   private var lastAsked: BootInstant?
-  /// Why the last attempt failed, human-readable; nil if it succeeded.
-  private(set) var problem: String?
-  /// What helps against the problem, human-readable; empty if there is none or nothing is known.
-  private(set) var remedy = ""
 
   /// What helps if the list says that the service is switched off, human-readable.
   static let remedyIfSwitchedOff = "switch it on in the provider's console, and check account_id"
@@ -52,14 +47,14 @@ final class ServerSchedule: @unchecked Sendable {
   private static let longestPause = Duration.seconds(3600)
   /// The minimum time since the last attempt before a failure of all servers triggers another.
   private static let shortestPause = Duration.seconds(30)
-  private static let switchedOff =
-    "the provider's list of servers says that the service is switched off; \(remedyIfSwitchedOff)"
+  /// The reason for the pause if the list says that the service is switched off, human-readable.
+  static let switchedOffText = "its list of servers says that the service is switched off"
   private static let largestFile = 16 * 1024
 
   /// - Parameters:
   ///   - provider: names the keys in remedies.
   ///   - identity: one line with everything that the list depends on.
-  ///   - bootServers: the servers that are asked for the list, in order.
+  ///   - bootServers: the servers that are asked for the list, in order. Until it has come, they are the provider's.
   ///   - file: stores the list across restarts.
   init(
     _ source: any ServerListSource, of provider: Configuration.Provider, identity: String,
@@ -72,11 +67,8 @@ final class ServerSchedule: @unchecked Sendable {
     self.file = file
     self.timeout = timeout
     self.loop = loop
-    waiters = Waiters(on: loop)
     self.note = note
   }
-
-  deinit { timer?.cancel() }
 
   /// Uses the stored list and requests the current one.
   func start() {
@@ -86,18 +78,6 @@ final class ServerSchedule: @unchecked Sendable {
     let saved = parse(file?.read(limit: ServerSchedule.largestFile) ?? [])
     if !saved.isEmpty { take(saved) }
     refresh()
-  }
-
-  /// Starts and, if there is no stored list, waits for the first one, at most until `deadline`.
-  func ready(by deadline: BootInstant) async {
-    start()
-    if servers.isEmpty, refreshing != nil { await waiters.wait(atMost: deadline - loop.now) }
-  }
-
-  /// The time until the list is asked for again; nil while that is in flight.
-  var nextAttempt: Duration? {
-    guard refreshing == nil else { return nil }
-    return timer.map { $0.deadline - loop.now }
   }
 
   /// Refreshes the list after all of its servers have failed, since it may be outdated.
@@ -116,13 +96,12 @@ final class ServerSchedule: @unchecked Sendable {
 
   private func refresh() {
     guard refreshing == nil else { return }
-    timer?.cancel()
+    timer.cancel()
     lastAsked = loop.now
     refreshing = Task(executorPreference: loop) { [self] in
       let pause = await ask()
       refreshing = nil
-      waiters.resumeAll()
-      timer = loop.schedule(after: pause) { [weak self] in self?.refresh() }
+      timer.set(after: pause, on: loop, for: self) { $0.refresh() }
     }
   }
 
@@ -143,18 +122,18 @@ final class ServerSchedule: @unchecked Sendable {
         do throws(HTTPDNSFailure) {
           let (servers, lifetime) = try source.list(from: response)
           failures = 0
-          (problem, self.remedy) = (nil, "")
-          if servers.isEmpty { note(.warning, ServerSchedule.switchedOff) }
+          if servers.isEmpty {
+            note(.warning, "\(ServerSchedule.switchedOffText); \(ServerSchedule.remedyIfSwitchedOff)")
+          }
           if servers != self.servers || servers.isEmpty { take(servers) }
           file?.save(text(of: servers))
           return lifetime
         } catch {
           reason = "\(server): \(response.explanation(of: error, provider.kind))"
-          remedy = error.blame == .account ? error.remedy(provider) : ""
+          remedy = error.isRefusal || error.isOfAccount ? error.remedy(provider) : ""
         }
       }
     }
-    (problem, self.remedy) = (reason, remedy)
     failures += 1
     let pause = min(ServerSchedule.firstPause * (1 << min(failures - 1, 16)), ServerSchedule.longestPause)
     note(

@@ -18,8 +18,10 @@ package struct ProviderFactory {
   let loop: EventLoop
   let localClient: any LocalDNSTransport
   /// Returns the network's current plain resolvers, which resolve servers given by name if there is no `bootstrap`.
-  let systemServers: () -> [SocketAddress]
+  let systemServers: () -> [PlainResolver]
   var localServers: [Configuration.LocalServer]
+  /// How servers are reached from a network that has IPv6 only.
+  let nat64: NAT64?
   let maxInFlight: Int
   /// Stores what providers preserve across restarts.
   package let state: StateFolder
@@ -31,14 +33,16 @@ package struct ProviderFactory {
   let note: ProviderNote
 
   package init(
-    loop: EventLoop, localClient: any LocalDNSTransport, systemServers: @escaping () -> [SocketAddress],
-    localServers: [Configuration.LocalServer], maxInFlight: Int, state: StateFolder, ledger: UnitLedger? = nil,
+    loop: EventLoop, localClient: any LocalDNSTransport, systemServers: @escaping () -> [PlainResolver],
+    localServers: [Configuration.LocalServer], nat64: NAT64? = nil, maxInFlight: Int, state: StateFolder,
+    ledger: UnitLedger? = nil,
     note: @escaping ProviderNote
   ) {
     self.loop = loop
     self.localClient = localClient
     self.systemServers = systemServers
     self.localServers = localServers
+    self.nat64 = nat64
     self.maxInFlight = maxInFlight
     self.state = state
     self.ledger = ledger
@@ -54,15 +58,13 @@ package struct ProviderFactory {
     if case .table(let source) = provider.kind { return table(source, provider, servers) }
     switch provider.kind {
     case .emas(let account) where account.isScheduled:
-      let region = EMASSchedule.Region(rawValue: account.region.rawValue) ?? .cn
       return try scheduled(
-        provider, by: EMASSchedule(accountID: account.accountID, region: region),
-        identity: "\(account.accountID) \(provider.scheme) \(account.region)", bootServers: servers,
-        keepsBootServers: false)
+        provider, by: EMASSchedule(accountID: account.accountID, region: account.region.rawValue),
+        identity: "\(account.accountID) \(provider.scheme) \(account.region)", bootServers: servers)
     case .alidns(_, _, isScheduled: true):
       return try scheduled(
         provider, by: AliDNSServerList(path: provider.path, isEncrypted: provider.scheme == .https),
-        identity: "\(provider.scheme)", bootServers: servers, keepsBootServers: true)
+        identity: "\(provider.scheme)", bootServers: servers)
     default:
       return HTTPDNSProvider(
         provider, dialect: try dialect(of: provider), servers: servers, loop: loop, ledger: ledger,
@@ -70,32 +72,39 @@ package struct ProviderFactory {
     }
   }
 
-  /// Creates a provider that fetches the list of its servers from boot servers.
-  ///
-  /// - Parameter keepsBootServers: whether the boot servers also answer questions, after the listed ones.
+  /// Creates a provider that fetches the list of its servers from boot servers, which answer questions as well until it has
+  /// come; those of Alibaba Cloud DNS also after that, as the last ones.
   private func scheduled(
     _ provider: Configuration.Provider, by source: any ServerListSource, identity: String,
-    bootServers: [ProviderServer], keepsBootServers: Bool
+    bootServers: [ProviderServer]
   ) throws(HTTPSetupError) -> HTTPDNSProvider {
     let (note, name) = (note, provider.name)
+    let isEMAS = if case .emas = provider.kind { true } else { false }
+    var listServers = bootServers
+    if isEMAS, provider.scheme == .http {
+      listServers = []
+      for server in provider.servers { listServers.append(try make(server.ofSchedule, of: provider)) }
+    }
     let schedule = ServerSchedule(
-      source, of: provider, identity: identity, bootServers: bootServers,
+      source, of: provider, identity: identity, bootServers: listServers,
       file: state.file("servers-\(name)") {
         note(.warning, "provider \(name): its list of servers is not saved for the next start: \($0)")
       },
       timeout: provider.timeout, loop: loop
     ) { note($0, "provider \(name): \($1)") }
     let scheduled = HTTPDNSProvider(
-      provider, dialect: try dialect(of: provider), servers: keepsBootServers ? bootServers : [],
-      loop: loop, ledger: ledger, schedule: schedule, certificateClock: certificateClock, note: note)
+      provider, dialect: try dialect(of: provider), servers: bootServers, loop: loop, ledger: ledger,
+      schedule: schedule, certificateClock: certificateClock, note: note)
     schedule.onList = { [weak scheduled] listed in
       let servers = listed.compactMap { server in
+        let host = Host(server.host)
+        // EMAS over http wants the address in Host.
         let server = Configuration.Server(
-          host: Host(server.host), port: server.port ?? provider.scheme.defaultPort, scheme: provider.scheme,
-          tlsName: provider.tlsName, path: provider.path)
+          host: host, port: server.port ?? provider.scheme.defaultPort, scheme: provider.scheme,
+          tlsName: isEMAS && provider.scheme == .http ? host.text : provider.tlsName, path: provider.path)
         return try? make(server, of: provider)
       }
-      scheduled?.use(servers + (keepsBootServers ? bootServers : []))
+      scheduled?.use(servers + (isEMAS ? [] : bootServers))
     }
     return scheduled
   }
@@ -123,15 +132,18 @@ package struct ProviderFactory {
       }
       return AliDNSDialect(
         credential: credential, form: short ? .short : .full, isEncrypted: isEncrypted, path: provider.path)
-    case .tencent(let account):
-      return TencentDialect(credential: TencentDialect.Credential(account), path: provider.path)
+    case .tencent(let account, let expiry):
+      return TencentDialect(
+        credential: TencentDialect.Credential(account), path: provider.path, lifetime: expiry?.components.seconds)
     case .emas(let account) where account.api == .v1:
-      return EMASDialect(accountID: account.accountID, secretKey: account.secretKey, isEncrypted: isEncrypted)
+      return EMASDialect(
+        accountID: account.accountID, secretKey: account.secretKey, parameters: account.parameters,
+        isEncrypted: isEncrypted)
     case .emas(let account):
       do throws(EMASKeyError) {
         return try EMASv2Dialect(
           accountID: account.accountID, secretKey: account.secretKey, aesSecretKey: account.aesSecretKey,
-          aesMode: account.aesMode == .gcm ? .gcm : .cbc, isEncrypted: isEncrypted)
+          aesMode: account.aesMode == .gcm ? .gcm : .cbc, parameters: account.parameters, isEncrypted: isEncrypted)
       } catch { throw HTTPSetupError(description: error.description) }
     case .json:
       return JSONDialect(
@@ -152,6 +164,8 @@ package struct ProviderFactory {
         scheme: scheme, name: server.tlsName, addresses: addresses.map(\.description), port: server.port
       ).flatMap { try? HTTPOrigin($0, options: options, on: loop) }
     }
+    // A proxy has its own network, and the family may be given.
+    let nat64 = provider.proxy == nil && provider.family != .ipv4 ? nat64 : nil
     let proxy = provider.proxy.map { ", by proxy \($0.host.urlText):\($0.port)" } ?? ""
     let text = "\(server.host.urlText):\(server.port)\(proxy)"
     // Created once for validation, so that a mistake stops the start even if the server's name is not resolved yet.
@@ -161,7 +175,8 @@ package struct ProviderFactory {
     _ = try HTTPOrigin(address, options: options, on: loop)
     switch server.host {
     case .address(let address):
-      return ProviderServer(text, addresses: [address], isVerified: scheme == .https, connect: connect)
+      return ProviderServer(
+        text, addresses: [address], isVerified: scheme == .https, nat64: nat64, connect: connect)
     case .name(let name) where provider.proxy != nil && provider.bootstrap.isEmpty:
       guard
         let address = HTTPServerAddress(
@@ -173,12 +188,13 @@ package struct ProviderFactory {
     case .name(let name):
       let lookUp = HostLookUp(
         name, types: types(provider.family), client: localClient, loop: loop, servers: resolvers(of: provider))
-      return ProviderServer(text, lookUp: lookUp, isVerified: scheme == .https, connect: connect)
+      return ProviderServer(
+        text, lookUp: lookUp, isVerified: scheme == .https, nat64: nat64, connect: connect)
     }
   }
 
-  private func resolvers(of provider: Configuration.Provider) -> () -> [SocketAddress] {
-    let fixed = provider.bootstrap.map { SocketAddress($0) }
+  private func resolvers(of provider: Configuration.Provider) -> () -> [PlainResolver] {
+    let fixed = provider.bootstrap.map { PlainResolver($0) }
     guard fixed.isEmpty else { return { fixed } }
     let (systemServers, localServers) = (systemServers, LocalServers(localServers))
     return {

@@ -11,7 +11,7 @@ package final class StateWriter {
   private let loop: any Loop
   private let delay: Duration
   private let content: () -> [UInt8]
-  private var timer: LoopTimer?
+  private let timer = OwnedTimer()
 
   /// - Parameters:
   ///   - delay: the time from the first unsaved change to the save, which is all that `kill -9` can lose.
@@ -26,20 +26,15 @@ package final class StateWriter {
   /// Schedules a save unless one is scheduled already.
   package func changed() {
     loop.assertCurrent()
-    guard timer == nil else { return }
-    timer = loop.schedule(after: delay) { [weak self] in
-      guard let self else { return }
-      timer = nil
-      file.save(content())
-    }
+    guard !timer.isSet else { return }
+    timer.set(after: delay, on: loop, for: self) { $0.file.save($0.content()) }
   }
 
   /// Writes unsaved changes before it returns.
   package func close() {
     loop.assertCurrent()
-    guard timer != nil || file.isLeftOut else { return }
-    timer?.cancel()
-    timer = nil
+    guard timer.isSet || file.isLeftOut else { return }
+    timer.cancel()
     file.saveNow(content())
   }
 }

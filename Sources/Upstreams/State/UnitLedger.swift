@@ -3,6 +3,7 @@
 // Resolver's loop only. The file has one line of text per provider: its name, the day in days since 1970, the units.
 
 import EventLoop
+import Files
 import Persistence
 
 /// Today's billing units per provider, in the state directory.
@@ -70,11 +71,9 @@ package final class UnitLedger {
     var entries: [String: (day: Int64, units: Int)] = [:]
     for line in lines.dropFirst() {
       let fields = line.split(separator: " ")
-      guard fields.count == 3, let day = Int64(fields[1]), let units = Int(fields[2]), day >= 0,
-        (0...UnitBudget.mostUnits).contains(units)
-      else {
-        continue
-      }
+      guard fields.count == 3, let day = fields[1].number(in: NumberRange.days),
+        let units = fields[2].number(in: NumberRange.units)
+      else { continue }
       entries[String(fields[0])] = (day, units)
     }
     return entries

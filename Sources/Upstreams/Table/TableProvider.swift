@@ -5,6 +5,7 @@
 import Configuration
 import DNSWire
 import EventLoop
+import Files
 import HTTPClient
 import HTTPDNS
 import HTTPMessage
@@ -44,7 +45,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
   private(set) var remedy = ""
   private var loading: Task<Void, Never>?
   private let waiters: Waiters
-  private(set) var timer: LoopTimer?
+  let timer = OwnedTimer()
   private var fileWatch: AnyObject?
   private var isStarted = false
   /// Whether a load has ended, successfully or not. Before that, callers wait for it.
@@ -73,8 +74,6 @@ final class TableProvider: Upstream, @unchecked Sendable {
     self.note = note
   }
 
-  deinit { timer?.cancel() }
-
   var name: String { settings.name }
   var timeout: Duration { settings.timeout }
   let clientSubnet = Configuration.ClientSubnet.none
@@ -86,7 +85,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
   }
 
   func ask(
-    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool, isWanted: @escaping @Sendable () -> Bool
+    _ question: HTTPDNSQuestion, for asking: any QuestionInFlight, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     loop.assertCurrent()
     start()
@@ -138,17 +137,20 @@ final class TableProvider: Upstream, @unchecked Sendable {
   }
 
   private func poll(_ path: String) {
-    timer = loop.schedule(after: interval) { [weak self] in
-      self?.read(path)
-      self?.poll(path)
+    timer.set(after: interval, on: loop, for: self) {
+      $0.read(path)
+      $0.poll(path)
     }
   }
 
   private func read(_ path: String) {
     readings += 1
-    guard let octets = TableFile.octets(path) else {
+    let octets: [UInt8]
+    do throws(FileFault) {
+      octets = try TableFile.octets(path)
+    } catch {
       hasLoaded = true
-      return keepOldTable(because: TableFile.unreadable(path))
+      return keepOldTable(because: "\(path): \(error)")
     }
     guard octets.count > TableReading.mostHere else {
       hasLoaded = true
@@ -181,7 +183,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
       hasLoaded = true
       waiters.resumeAll()
       let pause = isFresh ? interval : min(interval, TableProvider.retryAfter)
-      timer = loop.schedule(after: pause) { [weak self] in self?.load() }
+      timer.set(after: pause, on: loop, for: self) { $0.load() }
     }
   }
 
@@ -221,7 +223,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
           counters.failures.count(.noAnswer(response.status == 200 ? .unreadable : .server))
           let text = response.status == 200 ? "\(error)" : response.explanation(of: error.failure, settings.kind)
           reason = "\(server): \(text)"
-          remedy = error.failure.blame == .account ? error.failure.remedy(settings) : ""
+          remedy = error.failure.isRefusal ? error.failure.remedy(settings) : ""
         }
       }
     }

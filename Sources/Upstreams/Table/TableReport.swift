@@ -12,10 +12,10 @@ extension TableProvider {
     report.take(counters)
     switch table {
     case nil:
-      report.state = .down(problem ?? "no table yet")
+      report.state = .unreachable(since: nil, problem ?? TableAbsence.notLoaded.text)
       report.advice = remedy
-      report.nextAttempt = timer.flatMap { $0.deadline > loop.now ? $0.deadline - loop.now : nil }
-    case .some(let table) where !table.isEnabled: report.state = .down(TableAbsence.switchedOff.text)
+      report.nextAttempt = timer.deadline.flatMap { $0 > loop.now ? $0 - loop.now : nil }
+    case .some(let table) where !table.isEnabled: report.state = .unreachable(since: nil, TableAbsence.switchedOff.text)
     case .some: report.remark = problem.map { "keeping the old table: \($0)" }
     }
     return report

@@ -1,7 +1,7 @@
 // AliDNS.swift -- Alibaba Cloud's public DNS and "Mobile Resolution": `/resolve` with `uid`, signed or not.
 //
-// Its documents do not define the refusals. The simulator sends 401 for a wrong signature, 400 for wrong parameters and
-// 405 for other methods, each with a line of text.
+// Its documents do not define the refusals. The simulator sends 401 for a wrong signature, or an object with the code of all
+// of Alibaba Cloud's APIs, 400 for wrong parameters and 405 for other methods, the latter with a line of text.
 
 import DNSWire
 import HTTPMessage
@@ -27,7 +27,7 @@ struct AliDNS: Dialect {
     let question = Question(name: name, type: type)
     let outcome = service.verifyAliDNS(parameters, name: sent, now: transfer.now)
     guard outcome != .refused else {
-      var refusal = DialectReply.refusal(401, "Unauthorized")
+      var refusal = AliDNS.refusal(service.options.aliDNSRefusal)
       refusal.questions = [question]
       refusal.isVerified = parameters.octets("key") == nil ? nil : false
       refusal.subnet = subnet
@@ -39,6 +39,20 @@ struct AliDNS: Dialect {
       contentType: "application/json", body: isShort ? shortBody(of: answer) : fullBody(of: answer),
       questions: [question], isVerified: outcome == .verified ? true : nil, subnet: subnet,
       units: parameters.octets("uid") == nil ? 0 : transfer.isSecure ? 5 : 1)
+  }
+
+  private static func refusal(_ form: ServiceOptions.AliDNSRefusal) -> DialectReply {
+    guard form != .status else { return .refusal(401, "Unauthorized") }
+    var json = JSONWriter()
+    json.beginObject()
+    json.key("code")
+    json.string("InvalidAccessKeyId.NotFound")
+    json.key("message")
+    json.string("Specified access key is not found.")
+    json.endObject()
+    var reply = DialectReply(contentType: "application/json", body: json.octets)
+    reply.status = form == .code ? 403 : 200
+    return reply
   }
 
   private func fullBody(of answer: ZoneAnswer) -> [UInt8] {

@@ -19,6 +19,7 @@ struct EMASSchedule {
 
   /// The addresses from the settings, otherwise those of the simulator for the same scheme.
   private var addresses: [ServiceAddress] {
+    guard !service.options.emas.hasNoServers else { return [] }
     let chosen = service.options.emas.serviceAddresses
     guard chosen.isEmpty else { return chosen }
     return (transfer.isSecure ? service.secureAddresses : service.plainAddresses).map { ServiceAddress($0) }

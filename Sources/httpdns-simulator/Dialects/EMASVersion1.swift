@@ -54,8 +54,7 @@ struct EMASVersion1 {
       json.name(answers[0].name, finalDot: false)
       addresses("ips", answers[0], &json)
       ttl(answers, &json)
-      json.key("client_ip")
-      json.string(client.description)
+      self.client(client, &json)
     }
     if let extra {
       json.key("extra")
@@ -69,12 +68,16 @@ struct EMASVersion1 {
     json.key("dns")
     json.beginArray()
     for client in clients {
-      for answer in answers {
+      for answer in service.options.emas.isReversed ? answers.reversed() : answers {
         json.beginObject()
         host(answer, client, &json)
-        addresses("ips", answer, &json)
-        json.key("type")
-        json.number(answer.type.rawValue)
+        if hasType {
+          addresses("ips", answer, &json)
+          json.key("type")
+          json.number(answer.type.rawValue)
+        } else {
+          addresses(answer.type == .a ? "ips" : "ipsv6", answer, &json)
+        }
         ttl([answer], &json)
         if let extra {
           json.key("extra")
@@ -90,23 +93,40 @@ struct EMASVersion1 {
   private func host(_ answer: AddressAnswer, _ client: IPAddress, _ json: inout JSONWriter) {
     json.key("host")
     json.name(answer.name, finalDot: false)
+    self.client(client, &json)
+  }
+
+  /// Whether the elements of a batch say of which type they are.
+  private var hasType: Bool { !service.options.emas.hasTypeWithQuery || parameters["query"] != nil }
+
+  private func client(_ client: IPAddress, _ json: inout JSONWriter) {
+    guard !service.options.emas.isSparse else { return }
     json.key("client_ip")
     json.string(client.description)
   }
 
   private func addresses(_ key: StaticString, _ answer: AddressAnswer?, _ json: inout JSONWriter) {
+    let addresses = answer?.addresses ?? []
+    guard !(addresses.isEmpty && service.options.emas.isSparse) else { return }
     json.key(key)
     json.beginArray()
-    for address in answer?.addresses ?? [] { json.string(address) }
+    for address in addresses { json.string(service.options.emas.text(address)) }
     json.endArray()
   }
 
   /// Writes one TTL for the whole object: the remaining one and the original one.
   private func ttl(_ answers: [AddressAnswer], _ json: inout JSONWriter) {
+    let switches = service.options.emas
     let whole = answers.compactMap(\.ttl).min()
-    let left = whole.map { $0 - min($0, service.options.emas.age) }
+    if whole == nil, switches.hasEmptyTTL || switches.isSparse {
+      guard switches.hasEmptyTTL else { return }
+      json.key("ttl")
+      return json.number(3600)
+    }
+    let left = whole.map { $0 - min($0, switches.age) }
     json.key("ttl")
     json.number(left ?? EMASQuestions.emptyTTL)
+    guard !switches.isSparse else { return }
     json.key("origin_ttl")
     json.number(whole ?? EMASQuestions.emptyTTL)
   }

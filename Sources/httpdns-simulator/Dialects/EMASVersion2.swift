@@ -57,11 +57,14 @@ struct EMASVersion2 {
   private func data(_ answers: [[AddressAnswer]], _ client: IPAddress, _ extra: String?) -> [UInt8] {
     var json = JSONWriter()
     json.beginObject()
-    json.key("cip")
-    json.string(client.description)
+    let switches = service.options.emas
+    if !switches.isSparse {
+      json.key("cip")
+      json.string(client.description)
+    }
     json.key("answers")
     json.beginArray()
-    for families in answers {
+    for families in switches.isReversed ? answers.reversed() : answers {
       json.beginObject()
       json.key("dn")
       json.name(families[0].name, finalDot: false)
@@ -76,12 +79,17 @@ struct EMASVersion2 {
   private func family(_ answer: AddressAnswer, _ extra: String?, _ json: inout JSONWriter) {
     json.key(answer.type == .a ? "v4" : "v6")
     json.beginObject()
-    json.key("ips")
-    json.beginArray()
-    for address in answer.addresses { json.string(address) }
-    json.endArray()
-    json.key("ttl")
-    json.number(answer.ttl ?? EMASQuestions.emptyTTL)
+    let switches = service.options.emas
+    if !(switches.isSparse && answer.addresses.isEmpty) {
+      json.key("ips")
+      json.beginArray()
+      for address in answer.addresses { json.string(switches.text(address)) }
+      json.endArray()
+    }
+    if !switches.isSparse {
+      json.key("ttl")
+      json.number(answer.ttl ?? EMASQuestions.emptyTTL)
+    }
     if let extra {
       json.key("extra")
       json.string(extra)
@@ -114,8 +122,10 @@ struct EMASVersion2 {
     json.beginObject()
     json.key("code")
     json.string("success")
-    json.key("mode")
-    if service.options.emas.modeIsNumber { json.number(mode) } else { json.string("\(mode)") }
+    if cipher != nil || !service.options.emas.isSparse {
+      json.key("mode")
+      if service.options.emas.modeIsNumber { json.number(mode) } else { json.string("\(mode)") }
+    }
     json.key("data")
     if let cipher { json.string(base64(cipher.seal(data))) } else { json.raw(data) }
     json.endObject()

@@ -35,8 +35,9 @@ struct Tencent: Dialect {
       return .refusal(400, "Bad Request")
     }
     reply.questions = names.flatMap { name in families.map { Question(name: name, type: $0) } }
-    // Clients since 2025 append an expiry to the names; it is optional.
-    if parts.count > 1 {
+    // Clients since 2025 append an expiry to the names, which an account may demand.
+    if parts.count > 1 || service.options.tencent.requiresExpiry {
+      guard parts.count > 1 else { return refuse(reply, service) }
       guard let expiry = secondsText(parts[1]), expiry >= transfer.now else { return refuse(reply, service) }
     }
     let client = parameters.octets("ip").flatMap(way.address)

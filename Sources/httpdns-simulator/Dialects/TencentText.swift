@@ -40,7 +40,7 @@ struct TencentText {
     let name = families[0].name.text
     let parts = families.map(part)
     guard parts.count == 1 else {
-      let both = parts.map { $0 ?? "0" }.joined(separator: "-")
+      let both = parts.map { $0 ?? emptyHalf(families) }.joined(separator: "-")
       return showsName ? "\(name):\(both)" : both
     }
     guard let part = parts[0] else {
@@ -48,6 +48,12 @@ struct TencentText {
       return isBatch ? "\(name):0" : showsName ? String(name.dropLast()) : ""
     }
     return showsName ? "\(name):\(part)" : part
+  }
+
+  /// The family without addresses beside the other one.
+  private func emptyHalf(_ families: [AddressAnswer]) -> String {
+    guard switches.emptyHalf == .ttl, showsTTL, let ttl = families.compactMap(\.ttl).min() else { return "0" }
+    return "0,\(ttl)"
   }
 
   private func part(_ answer: AddressAnswer) -> String? {

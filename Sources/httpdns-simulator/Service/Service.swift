@@ -19,6 +19,12 @@ struct ServiceOptions: Sendable {
   var age: UInt32?
   /// Names that are not on the account's list: Tencent and EMAS return nothing at and below them.
   var notListed: [DomainName] = []
+  /// The reply of AliDNS to a wrong signature, which no document defines.
+  enum AliDNSRefusal: String, CaseIterable, Sendable {
+    case status, code
+    case success = "code-200"
+  }
+  var aliDNSRefusal = AliDNSRefusal.status
   var tencent = TencentSwitches()
   var emas = EMASSwitches()
   var table = TableSwitches()
@@ -39,6 +45,11 @@ struct TencentSwitches: Sendable {
     case every, last
   }
 
+  /// How a reply with both families writes the one without addresses.
+  enum EmptyHalf: String, CaseIterable, Sendable {
+    case zero, ttl
+  }
+
   /// Whether the body ends with a line feed.
   var appendsNewline = false
   /// Whether every body is empty.
@@ -48,6 +59,9 @@ struct TencentSwitches: Sendable {
   var clientLines = ClientLines.every
   /// Whether names in clear text need no account, as in the service that ended in 2022.
   var isFree = false
+  var emptyHalf = EmptyHalf.zero
+  /// Whether a request has to say until when it is valid.
+  var requiresExpiry = false
 }
 
 /// Options of EMAS's service.
@@ -64,6 +78,28 @@ struct EMASSwitches: Sendable {
   var serviceAddresses: [ServiceAddress] = []
   /// Whether the scheduling call reports that the account is switched off.
   var isDisabled = false
+  /// Whether the scheduling call lists no address.
+  var hasNoServers = false
+  /// Whether a batch of v1 has `type` only if the request has `query`.
+  var hasTypeWithQuery = false
+  /// Whether a batch is in the reverse order.
+  var isReversed = false
+  /// Whether v1's elements without addresses have a long `ttl` and no `origin_ttl`.
+  var hasEmptyTTL = false
+  /// Whether IPv6 addresses are written without `::`.
+  var hasLongIPv6 = false
+  /// Whether replies lack what the documents call optional.
+  var isSparse = false
+
+  /// The text of an address.
+  func text(_ address: String) -> String {
+    guard hasLongIPv6, let parsed = IPAddress(text: address), parsed.isIPv6 else { return address }
+    let octets = parsed.octets
+    return stride(from: 0, to: 16, by: 2).map { index in
+      let group = String(UInt16(octets[index]) << 8 | UInt16(octets[index + 1]), radix: 16)
+      return String(repeating: "0", count: 4 - group.count) + group
+    }.joined(separator: ":")
+  }
 }
 
 /// Options of the self-hosted table.

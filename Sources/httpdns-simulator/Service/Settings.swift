@@ -2,18 +2,27 @@
 //
 //   clock-offset=SECONDS             seconds by which the service's clock is ahead
 //   not-listed=NAME,NAME             Tencent and EMAS return nothing for these names and all names below them
+//   alidns-refusal=FORM              status (401 and a line of text), code (403 and an object with code) or code-200
 //   tencent-newline=true             bodies end with a line feed
 //   tencent-empty=true               every body is empty
 //   tencent-withhold=FAMILY          none, ipv4, ipv6, both: the family without addresses
 //   tencent-refusal=FORM             status (401) or empty: the reply to wrong credentials
 //   tencent-client=LINES             every or last: the lines of a batch with the client's address
 //   tencent-free=true                names in clear text need no account
+//   tencent-half=FORM                zero (0) or ttl (0,TTL): the family of addrs without addresses
+//   tencent-expiry=true              a request without an expiry is refused
 //   emas-signed-only=true            requests without a signature are refused
 //   emas-age=SECONDS                 seconds by which the TTLs in v1's replies have decreased
 //   emas-sdns=false                  sdns- parameters are refused
 //   emas-mode-number=true            v2's mode is a number
 //   emas-service-ip=ADDRESS,ADDRESS  the addresses in the reply of /ss, with or without ports; empty: our own
 //   emas-disable=true                /ss reports that the account is switched off
+//   emas-no-servers=true             /ss lists no address
+//   emas-query-type=true             a batch of v1 has type only if the request has query
+//   emas-reversed=true               a batch is in the reverse order
+//   emas-empty-ttl=true              v1's elements without addresses have ttl 3600 and no origin_ttl
+//   emas-long-ipv6=true              IPv6 addresses are written without ::
+//   emas-sparse=true                 replies lack what the documents call optional
 //   table-enable=false               enable is 0
 //   table-service=TEXT               the value of service
 //   table-domains=NUMBER             the number of synthetic names to list; 0 lists the zone's names
@@ -41,18 +50,27 @@ extension Setting {
   static let all: [Setting] = [
     integer("clock-offset", \.clockOffset, -4_000_000_000...4_000_000_000),
     list("not-listed", \.notListed, "domain names") { DomainName(text: $0) },
+    choice("alidns-refusal", \.aliDNSRefusal),
     flag("tencent-newline", \.tencent.appendsNewline),
     flag("tencent-empty", \.tencent.isEmpty),
     choice("tencent-withhold", \.tencent.withheld),
     choice("tencent-refusal", \.tencent.refusal),
     choice("tencent-client", \.tencent.clientLines),
     flag("tencent-free", \.tencent.isFree),
+    choice("tencent-half", \.tencent.emptyHalf),
+    flag("tencent-expiry", \.tencent.requiresExpiry),
     flag("emas-signed-only", \.emas.requiresSignature),
     integer("emas-age", \.emas.age, 0...0x7FFF_FFFF),
     flag("emas-sdns", \.emas.supportsSDNS),
     flag("emas-mode-number", \.emas.modeIsNumber),
     list("emas-service-ip", \.emas.serviceAddresses, "addresses, with or without a port") { ServiceAddress(text: $0) },
     flag("emas-disable", \.emas.isDisabled),
+    flag("emas-no-servers", \.emas.hasNoServers),
+    flag("emas-query-type", \.emas.hasTypeWithQuery),
+    flag("emas-reversed", \.emas.isReversed),
+    flag("emas-empty-ttl", \.emas.hasEmptyTTL),
+    flag("emas-long-ipv6", \.emas.hasLongIPv6),
+    flag("emas-sparse", \.emas.isSparse),
     flag("table-enable", \.table.isEnabled),
     text("table-service", \.table.service),
     integer("table-domains", \.table.domainCount, 0...TableSwitches.domainLimit),

@@ -20,6 +20,8 @@ final class Simulator {
   private let startZone: Zone
   private let startOptions: ServiceOptions
   private var servers: [HTTPServer] = []
+  /// Replies that are sent later.
+  private let delays = TimerGroup()
   private var controlServers: [HTTPServer] = []
 
   /// Creates a simulator that does not listen yet.
@@ -40,7 +42,7 @@ final class Simulator {
   /// - Returns: the address with its actual port.
   func serve(on address: SocketAddress, tls: TLSServerContext? = nil) throws(HTTPServerError) -> SocketAddress {
     let isSecure = tls != nil
-    let server = try makeServer(tls: tls) { [unowned self] in receive($0, $1, isSecure: isSecure) }
+    let server = try makeServer(tls: tls) { [weak self] in self?.receive($0, $1, isSecure: isSecure) }
     servers.append(server)
     let bound = try server.listen(on: address)
     if isSecure { service.secureAddresses.append(bound) } else { service.plainAddresses.append(bound) }
@@ -70,7 +72,7 @@ final class Simulator {
   }
 
   private func makeControlServer() throws(HTTPServerError) -> HTTPServer {
-    let server = try makeServer(tls: nil) { [unowned self] in control($0, $1) }
+    let server = try makeServer(tls: nil) { [weak self] in self?.control($0, $1) }
     controlServers.append(server)
     return server
   }
@@ -108,7 +110,7 @@ final class Simulator {
     // A reset needs a timer even without a delay, because libevent is still processing the request. `.now` and not the
     // loop's time, which is that of the start of the turn and may precede a long wait for this request.
     if fault.delay > .zero || fault.kind == .reset {
-      loop.schedule(at: .now + fault.delay, finish)
+      delays.add(at: .now + fault.delay, on: loop, finish)
     } else {
       finish()
     }

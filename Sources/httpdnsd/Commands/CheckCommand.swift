@@ -47,6 +47,9 @@ struct CheckCommand: ParsableCommand {
     var warnings = loaded.warnings.map { "\($0)" }
     if let problem = ControlSocket.problem(loaded.configuration.control) { warnings.append("\(path): \(problem)") }
     warnings += TableFile.problems(loaded.configuration).map { "\(path): \($0)" }
+    if let problem = HostsReading.problem(loaded.configuration) {
+      warnings.append("\(path): names.hosts_file: \(problem)")
+    }
     for warning in warnings { Console.error("warning: \(warning)") }
     print("\(path): no mistakes\(warnings.isEmpty ? "" : ", \(counted(UInt64(warnings.count), "warning"))")")
     if let service { for key in loaded.secretFiles { print("\(key): the service's user \(service.name) can read it") } }

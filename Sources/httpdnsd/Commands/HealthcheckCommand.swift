@@ -8,6 +8,7 @@ import EventLoop
 import Glibc
 import LocalDNS
 import Telemetry
+import Upstreams
 
 /// Asks the running daemon a question that it answers itself.
 struct HealthcheckCommand: ParsableCommand {
@@ -76,7 +77,7 @@ struct HealthcheckCommand: ParsableCommand {
       Console.error("httpdnsd: listen.addresses uses port 0, so the kernel chooses a port; pass --address")
       throw ExitCode.failure
     }
-    return endpoints.map { SocketAddress(octets: $0.address.octets, port: $0.port)! }
+    return endpoints.map { SocketAddress($0) }
   }
 }
 

@@ -8,7 +8,7 @@ struct ProvidersCommand: ParsableCommand {
     commandName: "providers",
     abstract: "Show each provider's state, round trip and usage.",
     discussion: """
-      One line per provider, in the order of the configuration: whether it is up, down, backing off or at its limit; \
+      One line per provider, in the order of the configuration: whether it is up, has no answers, is unreachable, pauses or has no units; \
       the server that is asked first; the average round trip since the start; billing units of the current day (UTC) \
       and units_per_day; transfers since the start, and how many of them failed. Below the table: why a provider is \
       not used and for how long, and its last failure. --json adds failures by reason and the distribution of round \

@@ -90,15 +90,12 @@ struct RunCommand: ParsableCommand {
       }
     }
     // The first transfers set up TLS; most of the memory that they and the start needed is free afterwards.
-    forwarder.beforeFirstAnswer = { [loop = forwarder.loop] in loop.schedule(after: .seconds(3)) { process_trim() } }
-    forwarder.loop.schedule(after: .seconds(30)) {
-      process_trim()
-      giveBackMemory(on: forwarder.loop)
-    }
+    let memory = MemoryCare(on: forwarder.loop)
+    forwarder.beforeFirstAnswer = memory.transfersBegin
     logger.info("ready")
     AnsweredSignals.release()
     do throws(StartError) {
-      defer { withExtendedLifetime((signals, reloadSignal, logControl, control, web)) {} }
+      defer { withExtendedLifetime((signals, reloadSignal, logControl, control, web, memory)) {} }
       try forwarder.run()
     } catch {
       logger.critical("\(explain(error))")
@@ -149,11 +146,27 @@ enum AnsweredSignals {
   }
 }
 
-/// Returns free memory to the kernel once a minute; otherwise a heap never shrinks.
-private func giveBackMemory(on loop: EventLoop) {
-  loop.schedule(after: .seconds(60)) {
-    process_give_back(4 << 20)
-    giveBackMemory(on: loop)
+/// Returns free memory to the kernel after the start, and once a minute; otherwise a heap never shrinks.
+private final class MemoryCare {
+  private let loop: EventLoop
+  private let (first, minutely) = (OwnedTimer(), OwnedTimer())
+
+  init(on loop: EventLoop) {
+    self.loop = loop
+    minutely.set(after: .seconds(30), on: loop, for: self) {
+      process_trim()
+      $0.giveBack()
+    }
+  }
+
+  /// The first transfers set up TLS; most of the memory that they needed is free afterwards.
+  func transfersBegin() { first.set(after: .seconds(3), on: loop) { process_trim() } }
+
+  private func giveBack() {
+    minutely.set(after: .seconds(60), on: loop, for: self) {
+      process_give_back(4 << 20)
+      $0.giveBack()
+    }
   }
 }
 

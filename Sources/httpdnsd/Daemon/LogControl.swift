@@ -14,6 +14,8 @@ final class LogControl: @unchecked Sendable {
   private let log: LogOutput
   private let forwarder: Forwarder
   private let retries: LogRetries
+  private let retryTimer = OwnedTimer()
+  private let dumpTimer = OwnedTimer()
   private var dumpSignal: LoopEvent?
   /// The part of a dump that is still to be written.
   private var dump: ArraySlice<RecordedEvent> = []
@@ -26,14 +28,14 @@ final class LogControl: @unchecked Sendable {
   init(_ log: LogOutput, _ forwarder: Forwarder) {
     self.log = log
     self.forwarder = forwarder
-    retries = LogRetries(attempt: log.retry) { [loop = forwarder.loop] action in
-      loop.schedule(after: LogControl.retryPause, action)
+    retries = LogRetries(attempt: log.retry) { [retryTimer, loop = forwarder.loop] action in
+      retryTimer.set(after: LogControl.retryPause, on: loop, action)
     }
     log.whenBehind { [weak self, loop = forwarder.loop] in
       loop.execute { [weak self] in self?.retries.begin() }
     }
     retries.begin()
-    dumpSignal = LoopEvent(on: forwarder.loop, signal: SIGUSR2) { [unowned self] in startDump() }
+    dumpSignal = LoopEvent(on: forwarder.loop, signal: SIGUSR2) { [weak self] in self?.startDump() }
   }
 
   func follow(_ settings: Configuration.Log) {
@@ -70,9 +72,8 @@ final class LogControl: @unchecked Sendable {
   }
 
   private func schedule() {
-    forwarder.loop.schedule(after: log.hasRoom ? .milliseconds(1) : LogControl.retryPause) { [weak self] in
-      guard let self else { return }
-      if log.hasRoom { goOn() } else { schedule() }
+    dumpTimer.set(after: log.hasRoom ? .milliseconds(1) : LogControl.retryPause, on: forwarder.loop, for: self) {
+      if $0.log.hasRoom { $0.goOn() } else { $0.schedule() }
     }
   }
 

@@ -9,6 +9,7 @@ import Glibc
 import HTTPServer
 import Listener
 import Logging
+import Upstreams
 import Web
 
 enum MetricsAddress {
@@ -18,9 +19,7 @@ enum MetricsAddress {
   static func open(
     _ settings: Configuration.Web, _ forwarder: Forwarder, _ logger: Logger
   ) throws(StartError) -> WebServer? {
-    guard let endpoint = settings.address,
-      let address = SocketAddress(octets: endpoint.address.octets, port: endpoint.port)
-    else { return nil }
+    guard let address = settings.address.map({ SocketAddress($0) }) else { return nil }
     do throws(HTTPServerError) {
       let sources = WebSources(version: ProgramVersion.text, forwarder)
       let server = try WebServer(on: forwarder.loop, address, sources, token: settings.reportToken)

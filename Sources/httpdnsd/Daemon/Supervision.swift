@@ -43,9 +43,9 @@ final class Supervision: @unchecked Sendable {
   /// and the configuration is read.
   func begin(_ forwarder: Forwarder, _ addresses: [ListeningAddress], _ logger: Logger) {
     guard let notifier else { return }
-    forwarder.loop.schedule(after: .zero) { [self] in
-      let status = StatusReport(on: forwarder.loop) { [unowned self] in
-        serviceStatus(addresses, forwarder.resolver.assumeIsolated { $0.providerReports() }, mistakes)
+    forwarder.loop.inNextTurn { [self] in
+      let status = StatusReport(on: forwarder.loop) { [weak self] in
+        serviceStatus(addresses, forwarder.resolver.assumeIsolated { $0.providerReports() }, self?.mistakes ?? [])
       } send: {
         notifier.send(.status($0))
       }

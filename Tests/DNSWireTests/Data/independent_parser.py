@@ -34,6 +34,11 @@ class Structure(dns.rdata.GenericRdata):
                 output += parser.get_name().to_wire()
             elif part == "rest":
                 output += parser.get_remaining()
+            elif part == "string":
+                output += cls.string(parser)
+            elif part == "strings":
+                while parser.remaining():
+                    output += cls.string(parser)
             elif part == "parameters":
                 output += cls.parameters(parser)
             else:
@@ -41,13 +46,15 @@ class Structure(dns.rdata.GenericRdata):
         return cls(rdclass, rdtype, output)
 
     @staticmethod
+    def string(parser):
+        string = parser.get_counted_bytes()
+        return bytes([len(string)]) + string
+
+    @staticmethod
     def parameters(parser):
-        output, prior = b"", -1
+        output = b""
         while parser.remaining():
             key, length = parser.get_struct("!HH")
-            if key <= prior:
-                raise dns.exception.FormError("keys not in strictly increasing order")
-            prior = key
             output += key.to_bytes(2, "big") + length.to_bytes(2, "big") + parser.get_bytes(length)
         return output
 
@@ -75,6 +82,10 @@ DIFFERENCES = {
     44: structure(2, "rest"),
     52: structure(3, "rest"),
     53: structure(3, "rest"),
+    # A record whose lengths are right is passed on as it is: a TXT record without strings, a tag of CAA with other
+    # characters, SvcParams in any order.
+    16: structure("strings"),
+    257: structure(1, "string", "rest"),
     # dnspython checks the type bitmap. Likewise the validator's business.
     47: structure("name", "rest"),
     # dnspython checks the values of SvcParams and refuses any in AliasMode. RFC 9460 section 4.3 allows a resolver to
@@ -84,7 +95,7 @@ DIFFERENCES = {
 }
 
 # The types whose RDATA we look into; all others are opaque (RFC 3597), whatever dnspython knows about them.
-KNOWN = {1, 2, 5, 12, 13, 15, 16, 17, 18, 21, 24, 26, 28, 33, 35, 36, 39, 46, 48, 60, 257}
+KNOWN = {1, 2, 5, 12, 13, 15, 17, 18, 21, 24, 26, 28, 33, 35, 36, 39, 46, 48, 60}
 
 dnspython_rdata_class = dns.rdata.get_rdata_class
 dnspython_special_header = dns.message.Message._parse_special_rr_header

@@ -50,8 +50,10 @@ final class Lab {
   }
 
   /// Starts any other program.
-  func start(_ arguments: [String]) throws -> ChildProcess {
-    let process = try ChildProcess(arguments)
+  func start(
+    _ arguments: [String], environment: [String: String] = [:], descriptors: [Int32] = []
+  ) throws -> ChildProcess {
+    let process = try ChildProcess(arguments, environment: environment, descriptors: descriptors)
     others.append(process)
     return process
   }

@@ -18,6 +18,7 @@ final class NetworkNamespace {
   let strangers: [String]
   /// What a program in there is started with.
   let prefix: [String]
+  private let second: String
   private let process: ChildProcess
   private let link: String
   private let files: String
@@ -40,6 +41,7 @@ final class NetworkNamespace {
       (0..<4).map { "\((network | host) >> (24 - $0 * 8) & 0xFF)" }.joined(separator: ".")
     }
     (routers, host, strangers, world) = ([text(1), text(2)], text(3), (4...6).map(text), text(14))
+    second = "\(text(9))/29"
     files = "\(lab.folder.path)/etc"
     try FileManager.default.createDirectory(atPath: files, withIntermediateDirectories: true)
     process = try lab.start([
@@ -63,6 +65,17 @@ final class NetworkNamespace {
   /// From now on everything goes over that router.
   func route(over router: Int) throws { try runThere("ip", "route", "replace", "default", "via", routers[router]) }
 
+  /// Gives it a default route of IPv6, and this machine addresses behind it: the router, which is returned, and these.
+  func routeIPv6(to addresses: [String]) throws -> String {
+    let network = "fd00:\(host.split(separator: ".").map { String(Int($0)!, radix: 16) }.joined(separator: ":"))"
+    for address in ["\(network)::1/64"] + addresses.map({ "\($0)/128" }) {
+      try run("ip", "address", "add", address, "dev", link, "nodad")
+    }
+    try runThere("ip", "address", "add", "\(network)::3/64", "dev", "eth0", "nodad")
+    try runThere("ip", "route", "add", "default", "via", "\(network)::1")
+    return "\(network)::1"
+  }
+
   /// Containers come and go: each has an interface, an address and a route.
   func startContainers(_ count: Int) throws {
     for number in 0..<count {
@@ -71,6 +84,10 @@ final class NetworkNamespace {
       for name in ["veth", "peer"] { try runThere("ip", "link", "set", "\(name)\(number)", "up") }
     }
   }
+
+  /// The machine gets an address in the network of `world`, or loses it.
+  func joinSecondNetwork() throws { try runThere("ip", "address", "add", second, "dev", "eth0") }
+  func leaveSecondNetwork() throws { try runThere("ip", "address", "delete", second, "dev", "eth0") }
 
   /// The link fails and comes back, with the same router behind it.
   func flap(over router: Int) throws {

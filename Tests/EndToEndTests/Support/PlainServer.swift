@@ -62,7 +62,7 @@ final class PlainServer: @unchecked Sendable {
   var queries: [(message: Message, transport: Transport)] {
     condition.withLock { seen }.filter { query in
       query.message.questions.first.map {
-        $0.question.type != .txt || $0.question.name.text.wholeMatch(of: /s\d+\.[0-9a-f]{16}\.example\./) == nil
+        $0.question.type != .txt || $0.question.name.text.wholeMatch(of: /[0-9a-f]{16}\.[0-9a-f]{16}\.example\./) == nil
       }
         ?? true
     }

@@ -21,6 +21,7 @@ final class Life {
   private let zone: LifeZone
   private let service: LifeService
   private let provider: LifeProvider
+  private let local: LifeLocalDNS
   private let scene: ResolverScene
   private let refresher: Refresher
   private let judge: LifeJudge
@@ -43,7 +44,9 @@ final class Life {
     let weather = LifeWeather(plan)
     service = LifeService(plan, zone, weather, on: loop)
     provider = LifeProvider(plan, service, on: loop)
-    scene = ResolverScene(on: loop, [provider], cacheSeed: plan.seed) { settings in
+    local = LifeLocalDNS(on: loop)
+    scene = ResolverScene(on: loop, [provider], local: plan.hasLocalDNS ? local.upstream : nil, cacheSeed: plan.seed) {
+      settings in
       (settings.missesPerClient, settings.missesPerDomain) = (500, LifeHostileJudge.missesPerSecond)
       for index in settings.routes.indices { settings.routes[index].stale = plan.stale }
     }
@@ -73,6 +76,8 @@ final class Life {
     }
     scene.receive { [judge] in judge.replied($0) }
     service.onArrival = { [judge] in judge.arrived($0, $1) }
+    service.onStray = { [judge] in judge.wasAskedForNothing($0) }
+    local.onAsk = { [judge] in judge.askedLocalDNS($0) }
   }
 
   /// Lives it through; what was against the rules, and the numbers.
@@ -89,7 +94,7 @@ final class Life {
     }
     provider.onHostile = { [judge] in judge.hostile.askedProvider($0) }
     let end = loop.now + .seconds(plan.span)
-    var nextBurst = bursts.pause > 0 ? loop.now + .nanoseconds(bursts.pause) : end
+    var nextBurst = bursts.pause > 0 ? loop.now + .nanoseconds(plan.isHostileFromTheStart ? 0 : bursts.pause) : end
     var hostileQueries = 0
     var nextChange = plan.flap > 0 ? loop.now + .seconds(plan.flap) : end
     var nextSleep = plan.wakefulness > 0 ? loop.now + .seconds(plan.wakefulness) : end

@@ -28,24 +28,47 @@ enum LifeMalice: Int, CaseIterable {
   case flood
   /// Types without data, of names in use.
   case oddTypes
+  /// Nine domains that are answered at first and then never again.
+  case dyingDomains
+  /// Domains without number that are never answered.
+  case deadDomains
+  /// Names that the provider refuses, in domains without number.
+  case refusedDomains
 
   /// The hostile client's own zone.
   static let zone = "evil.example"
 
+  /// Whether the provider does not answer.
+  var isSilent: Bool { self == .lameZone || self == .deadDomains }
+
+  /// Whether all questions are about one domain.
+  var isOneDomain: Bool {
+    switch self {
+    case .oddTypes, .dyingDomains, .deadDomains, .refusedDomains: false
+    default: true
+    }
+  }
+
   /// The question number `number` of a burst.
   func question(_ burst: Int, _ number: Int, hosts: Int) -> (name: String, type: RecordType) {
     switch self {
-    case .flood: ("k\(rawValue)x\(burst).\(LifeMalice.zone)", .a)
+    case .flood: ("\(label)x\(burst).\(LifeMalice.zone)", .a)
     case .oddTypes: ("host\(number % hosts).example", RecordType(UInt16(1000 + (burst * 997 + number) % 60_000)))
-    default: ("k\(rawValue)x\(burst)x\(number).\(LifeMalice.zone)", .a)
+    case .dyingDomains:
+      ("\((number < 100 ? self : .deadDomains).label)x\(burst)x\(number).evil\(number % 9).example", .a)
+    case .deadDomains, .refusedDomains: ("\(label)x\(burst)x\(number).evil\(burst)-\(number).example", .a)
+    default: ("\(label)x\(burst)x\(number).\(LifeMalice.zone)", .a)
     }
   }
+
+  /// What its names begin with.
+  private var label: String { "k\(rawValue)" }
 
   /// What a question is part of; nil for one about a host's addresses.
   init?(_ name: DomainName, _ type: RecordType) {
     let label = name.octets.dropFirst().prefix { $0 != UInt8(ascii: "x") }
-    if label.first == UInt8(ascii: "k"), let number = label.dropFirst().first {
-      self.init(rawValue: Int(number) - 48)
+    if label.first == UInt8(ascii: "k"), let number = Int(String(decoding: label.dropFirst(), as: UTF8.self)) {
+      self.init(rawValue: number)
     } else if type != .a, type != .aaaa {
       self = .oddTypes
     } else {
@@ -56,14 +79,14 @@ enum LifeMalice: Int, CaseIterable {
   /// What comes of a transfer for such a question.
   func result(_ dialect: LifeDialect, _ name: String, _ type: String) -> HTTPResult {
     switch self {
-    case .lameZone: return .failure(HTTPFailure(.timeout, "the time was up"))
-    case .longAnswers: return .failure(HTTPFailure(.tooLarge, "more octets than allowed"))
-    case .refusals: return .status(403)
+    case .lameZone, .deadDomains: return .late
+    case .longAnswers: return .failure(HTTPFailure(.tooLarge, "more octets than allowed", wasSent: true))
+    case .refusals, .refusedDomains: return .status(403)
     case .serverErrors: return .status(500)
     case .brokenAnswers: return .response(HTTPResponse(status: 200, body: [0xFF, 0xFE, 0xFD]))
     case .bogus where dialect == .json:
       return .json(#"{"Status":2,"Question":[{"name":"\#(name)","type":\#(type)}],"Comment":["EDE(9): bogus"]}"#)
-    case .bogus, .randomNames, .flood, .oddTypes: return nothing(dialect, name, type)
+    case .bogus, .randomNames, .flood, .oddTypes, .dyingDomains: return nothing(dialect, name, type)
     }
   }
 
@@ -138,8 +161,7 @@ final class LifeHostileJudge {
   /// The end: no client waits, and no five seconds had more questions upstream than a domain's share.
   func end() {
     if !pending.isEmpty { violations.append("\(pending.count) hostile queries without a reply") }
-    // The others' names have odd types: each is a domain of its own.
-    let own = upstream.filter { $0.malice != .oddTypes }
+    let own = upstream.filter(\.malice.isOneDomain)
     let span = Int64(LifeBursts.length) * second
     let limit = LifeHostileJudge.missesPerSecond * (LifeBursts.length + 4) + 5
     var first = 0

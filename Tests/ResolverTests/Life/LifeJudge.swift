@@ -39,6 +39,8 @@ final class LifeJudge {
     var askedAt: Int64?
     /// When stale data was served to a client that had waited.
     var lateAt = Int64.min
+    /// When LocalDNS was asked last.
+    var localAt = Int64.min / 2
   }
 
   /// A query without its answer.
@@ -66,6 +68,10 @@ final class LifeJudge {
   private var wokeAt = Int64.min / 2
   private var changedAt = Int64.min / 2
   private var recoveredAt = Int64.min / 2
+  /// When the provider has replied last, and when that was for the first time after an outage.
+  private var (heardAt, heardAgainAt) = (Int64(0), Int64.min / 2)
+  /// When questions went to a provider that does not answer, the last ones.
+  private var outageAsked: [Int64] = []
 
   /// How often a provider's return counts, at most: what is in use is asked for again then.
   private static let recoveryInterval = 10 * second
@@ -79,6 +85,12 @@ final class LifeJudge {
   private static let staleAfterOutage = 100 * second
   /// When a provider is back, waits end, once in 10 s at most.
   private static let failureAfterOutage = 12 * second
+  /// When all names are the provider's again.
+  private static let localAfterOutage = 2 * second
+  /// LocalDNS's answers are valid for a minute.
+  private static let localLifetime = 61 * second
+  /// What a name may wait for a provider that has been silent for three seconds, and for one that refuses connections.
+  private static let (longestSilence, longestRefusal) = (400 * millisecond, 150 * millisecond)
   /// What a provider said about a name itself (SERVFAIL) is remembered for five minutes, back or not.
   private static let failureAfterWord = 370 * second
 
@@ -126,7 +138,9 @@ final class LifeJudge {
       lines[question.place].earlyHits += 1
     }
     tally.note(message, at: now())
+    judgeWait(question, wait, askedAt: query.askedAt)
     switch message.responseCode {
+    case .noError where LifeLocalDNS.gave(message): judgeLocalAnswer(question, message)
     case .noError where message.answers.isEmpty: judgeEmpty(question, message, [.noData, .noName])
     case .nxDomain: judgeEmpty(question, message, [.noName])
     case .noError: judgeAddresses(question, message, wait: wait)
@@ -140,6 +154,8 @@ final class LifeJudge {
     var seconds = Int64(zone.hosts[question.host].ttl)
     if state == .noData || state == .noName { seconds = plan.dialect == .json ? 30 : 10 }
     let isFresh = lines[question.place].latest.map { now() < $0.end } ?? false
+    if weather.isTroubled(from: heardAt, to: now()) { heardAgainAt = now() }
+    heardAt = now()
     lines[question.place].latest = Arrival(
       state: state, at: now(), end: now() + seconds * second, overBudget: overBudget())
     lines[question.place].isNXDOMAIN = false
@@ -152,12 +168,26 @@ final class LifeJudge {
     if let other = lines[sibling].latest, now() >= other.end { lines[sibling].isNXDOMAIN = true }
   }
 
+  /// LocalDNS is asked for a name that the provider answers.
+  func askedLocalDNS(_ question: LifeQuestion) {
+    tally.local += 1
+    lines[question.place].localAt = now()
+    let isExcused =
+      plan.isSlow || weather.isTroubled(from: heardAt, to: now())
+      || now() <= heardAgainAt + LifeJudge.localAfterOutage || hasSlept(since: now() - 5 * second)
+    if !isExcused { violate(question, "LocalDNS is asked although the provider is up") }
+  }
+
+  /// A transfer that no question needs.
+  func wasAskedForNothing(_ target: String) { ownViolations.append("\(time(now())) a transfer for nothing: \(target)") }
+
   /// The provider has answered after it had failed.
   func providerIsBack() { recoveredAt = now() }
 
   /// The provider is asked as a client would: because clients wait, or because a client got stale data.
   func askedProvider(_ question: LifeQuestion) {
     let line = lines[question.place]
+    if weather.outage(at: now()) == nil { outageAsked = [] } else { outageAsked.append(now()) }
     let isFresh = line.latest.map { now() < $0.end } ?? false
     if line.waiting == 0, isFresh { budgeted.append(now()) }
     // RFC 8767 section 5.
@@ -255,6 +285,35 @@ final class LifeJudge {
     violate(question, "stale data although the provider is up, after \(wait / millisecond) ms")
   }
 
+  private func judgeLocalAnswer(_ question: LifeQuestion, _ message: Message) {
+    let line = lines[question.place]
+    if now() - line.localAt > LifeJudge.localLifetime { violate(question, "LocalDNS's answer is too old") }
+    if message.answers.contains(where: { $0.ttl > 60 }) { violate(question, "LocalDNS's answer with a long TTL") }
+    if let latest = line.latest, now() < latest.end, latest.at > line.localAt, case .addresses = latest.state {
+      violate(question, "LocalDNS's answer although there is a fresh one")
+    }
+  }
+
+  /// During an outage LocalDNS answers, and nobody waits long for the provider.
+  private func judgeWait(_ question: LifeQuestion, _ wait: Int64, askedAt: Int64) {
+    guard plan.hasLocalDNS, wait > 0, let began = weather.outageBegan(at: askedAt), now() - wait > began + 3 * second,
+      weather.outageBegan(at: now()) == began, !hasSlept(since: askedAt - 5 * second)
+    else { return }
+    switch weather.outage(at: askedAt) {
+    case .refusal where wait > LifeJudge.longestRefusal:
+      violate(question, "waited \(wait / millisecond) ms for a provider that refuses connections")
+    case .silence where wait > LifeJudge.longestSilence && wasNoticed(began, before: askedAt):
+      violate(question, "waited \(wait / millisecond) ms for a provider that is silent")
+    default: break
+    }
+  }
+
+  /// Whether a question has shown that the provider is silent: it had three seconds, and what was on its way before the
+  /// outage had come.
+  private func wasNoticed(_ began: Int64, before time: Int64) -> Bool {
+    outageAsked.contains { $0 > max(began + LifeJudge.longestTransfer, changedAt) && $0 < time - 3 * second }
+  }
+
   private func mayBeStale(_ line: Line, wait: Int64) -> Bool {
     switch plan.stale.mode {
     case .off: false
@@ -286,6 +345,11 @@ final class LifeJudge {
 
   private func judgeFailure(_ question: LifeQuestion, _ message: Message, askedAt: Int64) {
     tally.servFails += 1
+    if plan.hasLocalDNS, !hasSlept(since: askedAt),
+      !(plan.dialect == .json && weather.isTroubled(from: now() - LifeJudge.failureAfterWord, to: now(), by: .failure))
+    {
+      violate(question, "SERVFAIL although LocalDNS knows the name")
+    }
     if message.extendedError == nil { violate(question, "SERVFAIL without a reason") }
     if let latest = lines[question.place].latest, case .addresses = latest.state, askedAt < latest.end {
       violate(question, "SERVFAIL although there is a fresh answer")
@@ -306,6 +370,8 @@ final class LifeJudge {
     guard plan.stale.mode != .off, let latest = lines[question.place].latest, case .addresses = latest.state else {
       return false
     }
+    // LocalDNS's answer has taken its place.
+    guard lines[question.place].localAt < latest.at else { return false }
     // Not in the last moments of its use: a pursuit may begin with it and end without.
     let end = latest.end + (Int64(plan.stale.maxAge) - 5) * second
     return !lines[question.place].isNXDOMAIN && now() >= latest.end && now() < end
@@ -341,6 +407,8 @@ struct LifeTally: Equatable {
   var waited = 0
   var stale = 0
   var servFails = 0
+  /// Questions to LocalDNS.
+  var local = 0
   /// Background transfers.
   var refreshes = 0
   /// Answers that came while the last one was still fresh.

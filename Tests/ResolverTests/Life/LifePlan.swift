@@ -57,6 +57,10 @@ struct LifePlan {
   var wakefulness: Int64 = 0
   /// Seconds from one burst of a hostile client to the next; 0 for none.
   var hostility: Int64 = 0
+  /// Whether the first burst comes with the start.
+  var isHostileFromTheStart = false
+  /// Whether there is a LocalDNS, which knows every name.
+  var hasLocalDNS = false
   /// Whether all clients, hostile ones as well, have one address, as programs of one machine have.
   var isOneMachine = false
   var perMinute = 60
@@ -88,6 +92,7 @@ struct LifePlan {
     if random.oneIn(4) { wakefulness = Int64.random(in: 1000...9000, using: &random) }
     if random.oneIn(4) { (perMinute, perDay) = (6, 300) }
     if random.oneIn(3) { kept = 2 }
+    hasLocalDNS = random.oneIn(2)
   }
 }
 

@@ -7,6 +7,7 @@ import EventLoop
 import HTTPClient
 import HTTPDNS
 import HTTPMessage
+import TestSupport
 
 @testable import Forwarder
 @testable import ForwarderTestSupport
@@ -40,7 +41,9 @@ struct LifeQuestion: Hashable {
 final class LifeService: HTTPTransport, @unchecked Sendable {
   /// Told what a reply says that the resolver is waiting for.
   var onArrival: ((LifeQuestion, LifeState) -> Void)?
-  /// What a transfer is made for, and not to probe or check a server.
+  /// Notified of a transfer that no question needs.
+  var onStray: ((String) -> Void)?
+  /// What a transfer is made for.
   @TaskLocal static var wanted: Set<LifeQuestion> = []
   private(set) var transfers = 0
   /// Billing units that it asks for at least, and at most: a reply that was lost on its way may be billed.
@@ -55,15 +58,41 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
     self.zone = zone
     self.weather = weather
     self.loop = loop
+    silent = Waiters(on: loop)
   }
 
   func renewConnections() {}
 
-  nonisolated(nonsending) func send(_ request: HTTPRequest, timeout: Duration) async -> HTTPResult {
+  /// Transfers that get no reply.
+  private let silent: Waiters
+  private(set) var heardAt = BootInstant(nanoseconds: .min)
+
+  func abandon(_ failure: HTTPFailure) { silent.resumeAll() }
+
+  nonisolated(nonsending) func handshake(timeout: Duration) async -> HTTPFailure? {
+    switch weather.outage(at: loop.now.nanoseconds) {
+    case .silence:
+      await loop.sleep(for: timeout)
+      return HTTPFailure(.timeout, "no sign of life")
+    case .refusal: return HTTPFailure(.refused, "refused")
+    case .failure, nil:
+      await loop.sleep(for: .milliseconds(20))
+      heardAt = loop.now
+      return nil
+    }
+  }
+
+  nonisolated(nonsending) func send(
+    _ request: HTTPRequest, for owner: (any TransferOwner)?, timeout: Duration
+  ) async -> HTTPResult {
     transfers += 1
+    if LifeService.wanted.isEmpty, questions(request.target).hostile.isEmpty, malice(request.target) == nil {
+      onStray?(request.target)
+    }
     let begin = loop.now.nanoseconds
     let result = await result(request, timeout: timeout, begin: begin)
     note(request, result)
+    if case .response = result { heardAt = loop.now }
     return result
   }
 
@@ -92,8 +121,9 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
     let latency = weather.latency(at: begin, request.target)
     switch weather.outage(at: begin) {
     case .silence:
-      await loop.sleep(for: timeout)
-      return .failure(HTTPFailure(.timeout, "the time was up"))
+      let end = loop.now + timeout
+      await silent.wait(atMost: timeout)
+      return .failure(HTTPFailure(loop.now < end ? .unreachable : .timeout, "no reply", wasSent: true))
     case .refusal:
       await loop.sleep(for: .milliseconds(1))
       return .refused
@@ -102,13 +132,10 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
       return plan.dialect == .json ? .json(#"{"Status":2}"#) : .status(503)
     case nil: break
     }
-    let asked = names(request.target)
-    let isBatch = asked.names.contains("%2C") || asked.names.contains(",")
-    if !isBatch, let name = DomainName(text: asked.names),
-      let malice = LifeMalice(name, RecordType(plan.dialect == .json ? UInt16(asked.type)! : 1))
-    {
-      await loop.sleep(for: malice == .lameZone ? timeout : min(.nanoseconds(latency), timeout))
-      guard .nanoseconds(latency) <= timeout else { return .failure(HTTPFailure(.timeout, "the time was up")) }
+    if let malice = malice(request.target) {
+      let asked = names(request.target)
+      await loop.sleep(for: malice.isSilent ? timeout : min(.nanoseconds(latency), timeout))
+      guard .nanoseconds(latency) <= timeout else { return .late }
       return malice.result(plan.dialect, asked.names, asked.type)
     }
     let (questions, hostile) = questions(request.target)
@@ -116,7 +143,7 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
       zone.state(zone.hosts[question.host], isIPv6: question.isIPv6, at: begin)
     }
     await loop.sleep(for: min(.nanoseconds(latency), timeout))
-    guard .nanoseconds(latency) <= timeout else { return .failure(HTTPFailure(.timeout, "the time was up")) }
+    guard .nanoseconds(latency) <= timeout else { return .late }
     // What was on its way while the machine slept is as old as that sleep, and does not count.
     let wanted = LifeService.wanted
     let isForAnswer = questions.allSatisfy { question in wanted.contains { $0.host == question.host } }
@@ -142,6 +169,15 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
     return (
       String(parameters["name"] ?? parameters["host"] ?? parameters["dn"] ?? ""), String(parameters["type"] ?? "1")
     )
+  }
+
+  /// What a question of a hostile client is part of; nil for others and in a batch.
+  private func malice(_ target: String) -> LifeMalice? {
+    let asked = names(target)
+    guard !asked.names.contains("%2C"), !asked.names.contains(","), let name = DomainName(text: asked.names) else {
+      return nil
+    }
+    return LifeMalice(name, RecordType(plan.dialect == .json ? UInt16(asked.type)! : 1))
   }
 
   /// The hosts that are asked for, and the hostile names in the same batch: those that were answered may be in use.
@@ -215,6 +251,39 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
   }
 }
 
+/// The network's resolver: it knows every host, by addresses that no provider has.
+final class LifeLocalDNS {
+  private(set) var upstream: ScriptedLocalDNS
+  var onAsk: ((LifeQuestion) -> Void)?
+
+  init(on loop: SimulatedLoop) {
+    upstream = ScriptedLocalDNS(on: loop) { _, _ in .silence }
+    upstream.script = { [weak self] question, _ in
+      guard let asked = LifeQuestion(question) else {
+        return .answer(.negative(.nxDomain, zone: name("example"), ttl: 30), after: .milliseconds(1))
+      }
+      self?.onAsk?(asked)
+      return .answer(
+        .addresses(question.name, question.type == .a ? LifeLocalDNS.address : LifeLocalDNS.address6, ttl: 300),
+        after: .milliseconds(1))
+    }
+  }
+
+  private static let (address, address6) = ("10.9.9.9", "fd00::9")
+
+  /// Whether these are its addresses.
+  static func gave(_ message: Message) -> Bool {
+    message.answers.contains {
+      $0.rdata == IPAddress(text: address)!.octets || $0.rdata == IPAddress(text: address6)!.octets
+    }
+  }
+}
+
+extension HTTPResult {
+  /// A reply that does not come in time.
+  static let late = HTTPResult.failure(HTTPFailure(.timeout, "the time was up", wasSent: true))
+}
+
 /// A provider that reports its questions, with or without a waiting client.
 final class LifeProvider: Upstream {
   var onAsk: ((LifeQuestion) -> Void)?
@@ -240,7 +309,7 @@ final class LifeProvider: Upstream {
   }
 
   /// A unit for each transfer, so that the plan's budget applies to any dialect.
-  let refreshPrice = RefreshPrice(isBilled: true, perTransfer: 1, perAnswer: 0)
+  let refreshPrice = RefreshPrice.oneUnit
 
   /// Billing units so far.
   var units: Int { inner.counters.units }
@@ -253,7 +322,17 @@ final class LifeProvider: Upstream {
   var clientSubnet: Configuration.ClientSubnet { inner.clientSubnet }
   func serves(_ question: HTTPDNSQuestion) -> Bool { inner.serves(question) }
   func networkHasChanged() { inner.networkHasChanged() }
-  func follow(keepListNames: Set<DomainName>) { inner.follow(keepListNames: keepListNames) }
+
+  /// Asks for a caller inside the daemon.
+  func ask(
+    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool
+  ) async -> Result<UpstreamAnswer, UpstreamFailure> {
+    await inner.ask(question, deadline: deadline, isLastResort: isLastResort)
+  }
+
+  var isSilent: Bool { inner.isSilent }
+  var shortPatience: Duration { inner.shortPatience }
+  var verdicts: VerdictTimes { inner.verdicts }
 
   func reportRecovery(to report: @escaping () -> Void) {
     inner.reportRecovery { [weak self] in
@@ -263,7 +342,7 @@ final class LifeProvider: Upstream {
   }
 
   func ask(
-    _ question: HTTPDNSQuestion, deadline: BootInstant, isLastResort: Bool, isWanted: @escaping @Sendable () -> Bool
+    _ question: HTTPDNSQuestion, for asking: any QuestionInFlight, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     let asked = LifeQuestion(question)
     if let asked { onAsk?(asked) }
@@ -271,7 +350,7 @@ final class LifeProvider: Upstream {
     // What came along of the other family is kept.
     let families = asked.map { host in [false, true].map { LifeQuestion(host.host, isIPv6: $0) } } ?? []
     return await LifeService.$wanted.withValue(Set(families)) {
-      await inner.ask(question, deadline: deadline, isLastResort: isLastResort)
+      await inner.ask(question, for: asking, deadline: deadline, isLastResort: isLastResort)
     }
   }
 

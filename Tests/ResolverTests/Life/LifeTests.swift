@@ -50,6 +50,7 @@ import Testing
     plan.hostility = 110
     plan.isOneMachine = seed % 2 == 0
     plan.wakefulness = 0
+    (plan.hasLocalDNS, plan.isHostileFromTheStart) = (true, seed % 3 == 0)
     return plan
   }
 

@@ -124,6 +124,11 @@ struct LifeWeather {
     return LifeWeather.Outage.allCases[Int(lifeNumber(seed, 12, time / LifeWeather.hour) % 3)]
   }
 
+  /// When the outage of a time began; nil if there is none.
+  func outageBegan(at time: Int64) -> Int64? {
+    span(inHour: time / LifeWeather.hour).flatMap { $0.contains(time) ? $0.lowerBound : nil }
+  }
+
   /// Whether something was wrong at any time between those, or that which `kind` says.
   func isTroubled(from begin: Int64, to end: Int64, by kind: Outage? = nil) -> Bool {
     for hour in (begin / LifeWeather.hour)...max(begin / LifeWeather.hour, end / LifeWeather.hour) {

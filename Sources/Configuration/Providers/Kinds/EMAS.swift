@@ -20,11 +20,13 @@ extension Configuration {
     public var region: EMASRegion
     /// Whether service addresses come from the scheduling interface (`/ss`) of the provider's servers.
     public var isScheduled: Bool
+    /// Parameters of the account's own, such as `sdns-isp`, which are sent as they are.
+    public var parameters: [String: String] = [:]
 
     /// Creates an account; the default arguments are the defaults of the file.
     public init(
       accountID: String, secretKey: Secret? = nil, api: EMASAPI = .v1, aesSecretKey: Secret? = nil,
-      aesMode: AESMode = .cbc, region: EMASRegion = .cn, isScheduled: Bool = true
+      aesMode: AESMode = .cbc, region: EMASRegion = .global, isScheduled: Bool = true
     ) {
       self.accountID = accountID
       self.secretKey = secretKey
@@ -55,7 +57,9 @@ extension Configuration {
 
 extension Configuration.EMASAccount {
   /// The keys that not every kind has. Secrets are listed without their suffixes.
-  static let ownKeys = ["account_id", "secret_key", "api", "aes_secret_key", "aes_mode", "region", "schedule"]
+  static let ownKeys = [
+    "account_id", "secret_key", "api", "aes_secret_key", "aes_mode", "region", "schedule", "parameters",
+  ]
 
   /// The keys that identify the account to the provider.
   var accountKeys: [String] { ["account_id", "secret_key"] + (aesSecretKey == nil ? [] : ["aes_secret_key"]) }
@@ -64,7 +68,7 @@ extension Configuration.EMASAccount {
   var meaning: String {
     let cipher = aesSecretKey == nil ? "none" : aesMode.rawValue
     return "\(api.rawValue) account=\(accountID) signed=\(secretKey != nil) cipher=\(cipher) region=\(region.rawValue)"
-      + " schedule=\(isScheduled)"
+      + " schedule=\(isScheduled)" + parameters.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }.joined()
   }
 
   /// The path of the API; with `v1`, the kind of request is appended to it.
@@ -79,6 +83,7 @@ extension Configuration.EMASAccount {
     reader.read("aes_mode", &aesMode, .choice)
     reader.read("region", &region, .choice)
     reader.read("schedule", &isScheduled, .boolean)
+    reader.read("parameters", &parameters, .emasParameters)
     secretKey = reader.secret("secret_key", api == .v2 && reader.isSound("api") ? .hexadecimal : nil)
     guard reader.isSound("api"), api == .v1 else {
       aesSecretKey = reader.secret("aes_secret_key", .aesKey)
@@ -104,13 +109,49 @@ extension Configuration.Provider {
     kind = .emas(account)
     reader.read("scheme", &scheme, .choice)
     let url = ProviderURL.emas.with(scheme).with(path: account.path)
-    readServers(at: ProviderEndpoint(url: url, addresses: account.region.bootAddresses(family)), from: reader)
+    var endpoint = ProviderEndpoint(url: url, addresses: account.region.bootServers(family))
+    // Over http the provider's clients send the address as Host.
+    if scheme == .http { endpoint.name = nil }
+    readServers(at: endpoint, from: reader)
+  }
+}
+
+extension Configuration.Server {
+  /// The server as EMAS is asked for its list of servers: over https, also where names are resolved over http, since the list
+  /// is saved. A server with a port of its own keeps its scheme.
+  public var ofSchedule: Configuration.Server {
+    guard scheme == .http, port == scheme.defaultPort else { return self }
+    var server = self
+    (server.scheme, server.port, server.tlsName) = (.https, Scheme.https.defaultPort, ProviderURL.emas.host.text)
+    return server
   }
 }
 
 extension ProviderURL {
   /// The certificates of all boot and service addresses have this name.
   static let emas = ProviderURL(text: "https://resolvers.httpdns.aliyuncs.com/")!
+}
+
+extension Form where Result == [String: String] {
+  /// Parameters of EMAS: names begin with `sdns-`, or `tags`.
+  fileprivate static var emasParameters: Form {
+    let allowed =
+      "a table with \"tags\" or \"sdns-…\" as keys; letters, digits, \"-\", \"_\" and \"=\" as values; 1000 in all"
+    return Form(allowed) { value in
+      guard case .table(let table) = value else { return nil }
+      var parameters: [String: String] = [:]
+      for (name, value) in table {
+        let isName = name == "tags" || name.hasPrefix("sdns-") && name.utf8.count > 5
+        guard isName, let text = value.line, !text.isEmpty,
+          name.utf8.allSatisfy({ isLetterOrDigit($0) || "-_".utf8.contains($0) }),
+          text.utf8.allSatisfy({ isLetterOrDigit($0) || "-_=".utf8.contains($0) })
+        else { return nil }
+        parameters[name] = text
+      }
+      let size = parameters.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
+      return size <= 1000 ? parameters : nil
+    }
+  }
 }
 
 extension SecretForm {

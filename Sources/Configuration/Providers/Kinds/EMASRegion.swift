@@ -15,21 +15,24 @@ extension Configuration {
     case de
     /// The United States, for the Americas.
     case us
-    /// The provider chooses.
+    /// The provider chooses the nearest servers (since June 2024, alibabacloud.com/help/en/httpdns).
     case global
   }
 }
 
 extension Configuration.EMASRegion {
-  /// The boot addresses of a family, IPv4 first ("startup endpoints", help.aliyun.com/document_detail/616049.html).
-  func bootAddresses(_ family: Configuration.Family) -> [Host] {
+  /// The boot servers: the addresses of a family, IPv4 first, and as the last resort a name ("startup endpoints",
+  /// help.aliyun.com/document_detail/616049.html).
+  func bootServers(_ family: Configuration.Family) -> [Host] {
     let texts =
       switch family {
       case .auto: ipv4 + ipv6
       case .ipv4: ipv4
       case .ipv6: ipv6
       }
-    return texts.map { .address(IPAddress(text: $0)!) }
+    let region = self == .global ? Configuration.EMASRegion.cn : self
+    let name = DomainName(text: "resolvers-\(region.rawValue).httpdns.aliyuncs.com")!
+    return texts.map { .address(IPAddress(text: $0)!) } + [.name(name)]
   }
 
   private var ipv4: [String] {

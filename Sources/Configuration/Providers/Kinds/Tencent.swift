@@ -34,7 +34,7 @@ enum TencentCipher: String, CaseIterable {
 
 extension Configuration.TencentAccount {
   /// The keys that not every kind has. Secrets are listed without their suffixes.
-  static let ownKeys = ["id", "cipher", "key", "token"]
+  static let ownKeys = ["id", "cipher", "key", "token", "expiry"]
 
   /// The keys that identify the account to the provider.
   var accountKeys: [String] {
@@ -81,7 +81,10 @@ extension Configuration.Provider {
     scheme = cipher.scheme
     reader.read("scheme", &scheme, .choice)
     if reader.isSound("cipher") {
-      kind = .tencent(Configuration.TencentAccount(cipher, from: reader))
+      var expiry = Duration.zero
+      reader.read("expiry", &expiry, .duration(.zero ... .seconds(86_400)))
+      let account = Configuration.TencentAccount(cipher, from: reader)
+      kind = .tencent(account, expiry: expiry == .zero ? nil : expiry)
       if cipher == .https, scheme == .http {
         reader.refuse(
           "scheme", is: "is not valid with cipher \"https\"",

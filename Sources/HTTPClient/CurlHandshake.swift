@@ -1,0 +1,28 @@
+// CurlHandshake.swift -- a connection that libcurl opens and closes without a request: TCP, the proxy's tunnel, TLS.
+
+import CCurl
+import EventLoop
+
+/// An easy handle that only connects. Owned by its carrier; loop thread only.
+final class CurlHandshake {
+  /// libcurl's handle, owned.
+  let easy: UnsafeMutableRawPointer
+  let handshake: Handshake
+
+  init?(_ handshake: Handshake, _ settings: OriginSettings, carrier: UnsafeMutableRawPointer) {
+    guard let easy = curl_easy_init() else { return nil }
+    self.easy = easy
+    self.handshake = handshake
+    configure(easy, settings, carrier: carrier)
+    easy.set(CURLOPT_CONNECT_ONLY, 1)
+    easy.set(CURLOPT_PIPEWAIT, 0)
+  }
+
+  deinit { curl_easy_cleanup(easy) }
+
+  /// Reports how libcurl ended it.
+  func ended(_ code: CURLcode) {
+    guard code != CURLE_OK else { return handshake.succeed() }
+    handshake.fail(HTTPFailure(code: code, systemError: Int32(easy.long(CURLINFO_OS_ERRNO)), detail: ""))
+  }
+}

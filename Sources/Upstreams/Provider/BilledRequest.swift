@@ -1,0 +1,39 @@
+// BilledRequest.swift -- a request that costs units each time it is put on the wire.
+//
+// Resolver's loop only.
+
+import HTTPClient
+
+/// Reserves units for a request while it is in flight, and for each time that the HTTP client sends it once more.
+final class BilledRequest: TransferOwner {
+  private let question: any QuestionInFlight
+  private let provider: HTTPDNSProvider
+  /// The most that the request costs each time.
+  private let units: Int
+  private var reserved = 0
+
+  init(_ question: any QuestionInFlight, of provider: HTTPDNSProvider, units: Int) {
+    (self.question, self.provider, self.units) = (question, provider, units)
+    reserve()
+  }
+
+  /// It has ended, and what it cost is paid by the caller.
+  func end() { provider.unitsInFlight -= reserved }
+
+  var clientShare: UInt64 { question.clientShare }
+  var domainShare: UInt64 { question.domainShare }
+  func awaitsConnection() { question.awaitsConnection() }
+  func gotConnection() { question.gotConnection() }
+
+  /// A repeat counts as a request of its own.
+  func mayRepeat() -> Bool {
+    guard provider.maySend() else { return false }
+    reserve()
+    return true
+  }
+
+  private func reserve() {
+    reserved += units
+    provider.unitsInFlight += units
+  }
+}

@@ -1,0 +1,48 @@
+// SharedTransfer.swift -- a transfer whose result several callers wait for, each until its own deadline.
+//
+// Resolver's loop only.
+
+import EventLoop
+import FairShares
+
+/// A transfer for several questions in flight: both address families of a name. `@unchecked Sendable` because tasks on the
+/// loop capture it.
+final class SharedTransfer: QuestionInFlight, @unchecked Sendable {
+  private let loop: any Loop
+  private let waiters: Waiters
+  private var outcome: Result<ProviderReplies, UpstreamFailure>?
+  private var asking: [any QuestionInFlight]
+
+  init(for asking: any QuestionInFlight, on loop: any Loop) {
+    self.asking = [asking]
+    self.loop = loop
+    waiters = Waiters(on: loop)
+  }
+
+  var client: ClientKey { asking[0].client }
+  var domain: DomainKey { asking[0].domain }
+  var startedAt: BootInstant { asking[0].startedAt }
+  /// Whether any caller still wants another server to be tried.
+  var isWanted: Bool { asking.contains { $0.isWanted } }
+
+  func awaitsConnection() { for question in asking { question.awaitsConnection() } }
+
+  func gotConnection() { for question in asking { question.gotConnection() } }
+
+  /// Adds a question that waits for the same transfer.
+  func join(_ question: any QuestionInFlight) { asking.append(question) }
+
+  /// Ends the transfer and resumes all callers.
+  func end(_ outcome: Result<ProviderReplies, UpstreamFailure>) {
+    loop.assertCurrent()
+    self.outcome = outcome
+    waiters.resumeAll()
+  }
+
+  /// The result of the transfer; nil if there is none at `deadline`.
+  func result(by deadline: BootInstant) async -> Result<ProviderReplies, UpstreamFailure>? {
+    loop.assertCurrent()
+    if outcome == nil { await waiters.wait(atMost: deadline - loop.now) }
+    return outcome
+  }
+}

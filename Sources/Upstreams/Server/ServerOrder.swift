@@ -1,0 +1,227 @@
+// ServerOrder.swift -- which server of a provider is asked first, which ones are left out, and when a handshake is due.
+//
+// Failures of names change the order only, and the order leads no name to another upstream. A server is left out because of
+// its connections alone, which no client and no zone can influence: an address that refuses them, or a server that gives no
+// sign of life. Handshakes are not billed.
+
+import EventLoop
+
+/// The servers of one provider, by number. Pure: times are parameters.
+struct ServerOrder {
+  /// Why a server is left out.
+  struct Loss: Hashable {
+    var since: BootInstant
+    /// Human-readable.
+    var reason: String
+    /// What helps, human-readable; empty if nothing is known.
+    var advice = ""
+    /// Whether this machine has no route to it: no handshake shows more before the network changes.
+    var hasNoRoute = false
+  }
+
+  /// A handshake that is due.
+  struct Handshake: Hashable {
+    enum Purpose { case silence, life, returnToFirst }
+    var server: Int
+    var purpose: Purpose
+    /// How long it may take.
+    var time: Duration { purpose == .silence ? ServerOrder.interval : ServerOrder.longestHandshake }
+  }
+
+  private struct State {
+    /// Transfers without a verdict since its last one.
+    var failures = 0
+    var loss: Loss?
+    /// When the oldest request was sent after which nothing has come from it.
+    var unansweredSince: BootInstant?
+    var lastHandshake = BootInstant(nanoseconds: .min)
+    var isShakingHands = false
+  }
+
+  private var states: [State]
+  private var current = 0
+  private var movedAt: BootInstant?
+  /// Whether the first server has shaken hands, so that the next question goes there.
+  private var isReturning = false
+  private var lastRound = BootInstant(nanoseconds: .min)
+  private var nextInRound = 0
+  private var wantedAt = BootInstant(nanoseconds: .min)
+  private let attemptsBeforeSwitch: Int
+  private let returnToFirst: Duration
+
+  /// Handshakes with servers that are left out: one round in this time, each with this many servers at most …
+  static let interval = Duration.seconds(1)
+  private static let mostInRound = 3
+  /// … and less often when the last question that they would have got is this old.
+  private static let (idleInterval, idleTime) = (Duration.seconds(10), Duration.seconds(600))
+  private static let longestHandshake = Duration.seconds(3)
+  /// A server that was heard within this time is alive, whatever becomes of a new connection.
+  static let moment = Duration.seconds(1)
+
+  init(count: Int, attemptsBeforeSwitch: Int, returnToFirst: Duration) {
+    states = Array(repeating: State(), count: count)
+    self.attemptsBeforeSwitch = attemptsBeforeSwitch
+    self.returnToFirst = returnToFirst
+  }
+
+  /// The servers to ask, the preferred one first.
+  var servers: [Int] {
+    guard states.count > 1 else { return isOutOfReach ? [] : [0] }
+    return states.indices.map { (current + $0) % states.count }.filter { states[$0].loss == nil }
+  }
+
+  /// The server that is asked first; nil if there is none.
+  var first: Int? { servers.first }
+
+  /// Whether every server is left out, or there is none.
+  var isOutOfReach: Bool { states.allSatisfy { $0.loss != nil } }
+
+  /// The latest loss, if every server is left out: since then the provider is not asked.
+  var loss: Loss? { isOutOfReach ? states.compactMap(\.loss).max { $0.since < $1.since } : nil }
+
+  /// Whether any server is left out.
+  var hasLosses: Bool { states.contains { $0.loss != nil } }
+
+  /// The reasons why servers are left out.
+  var losses: [(server: Int, loss: Loss)] {
+    states.indices.compactMap { index in states[index].loss.map { (index, $0) } }
+  }
+
+  /// Whether the next question goes to the first server, and after a while to the present one. Asked once.
+  mutating func takeReturn() -> Bool {
+    defer { isReturning = false }
+    return isReturning && current != 0 && states[0].loss == nil
+  }
+
+  // MARK: What happens
+
+  /// A request goes to a server, from which something came last at `heardAt`.
+  mutating func sent(to server: Int, heardAt: BootInstant, now: BootInstant) {
+    if let since = states[server].unansweredSince, heardAt < since { return }
+    states[server].unansweredSince = now
+  }
+
+  /// A request has ended without a reply, and not because its time was over: nothing waits for the server.
+  mutating func isOver(_ server: Int) { states[server].unansweredSince = nil }
+
+  mutating func gaveVerdict(_ server: Int) {
+    states[server].failures = 0
+    states[server].loss = nil
+    if server == 0 { (current, movedAt) = (0, nil) }
+  }
+
+  /// A transfer ended without a verdict for which another server may do better.
+  ///
+  /// - Returns: whether another server is asked first from now on.
+  mutating func failed(_ server: Int, now: BootInstant) -> Bool {
+    if server == 0, current != 0 { movedAt = now }
+    states[server].failures += 1
+    guard server == current, states[server].failures >= attemptsBeforeSwitch else { return false }
+    states[server].failures = 0
+    return moveOn(now)
+  }
+
+  /// A server cannot be reached.
+  ///
+  /// - Returns: whether that is news.
+  mutating func lose(_ server: Int, _ loss: Loss) -> Bool {
+    guard states[server].loss == nil else { return false }
+    states[server].loss = loss
+    states[server].unansweredSince = nil
+    if losses.count == 1 { lastRound = loss.since }
+    wantedAt = max(wantedAt, loss.since)
+    if isOutOfReach {
+      // Whichever comes back first is asked; the order begins again.
+      (current, movedAt) = (0, nil)
+    } else if server == current {
+      _ = moveOn(loss.since)
+    }
+    return true
+  }
+
+  /// Questions that servers which are left out would have got.
+  mutating func isWanted(now: BootInstant) { wantedAt = now }
+
+  /// Everything is open again on another network.
+  mutating func networkHasChanged() {
+    states = Array(repeating: State(), count: states.count)
+    lastRound = BootInstant(nanoseconds: .min)
+  }
+
+  private mutating func moveOn(_ now: BootInstant) -> Bool {
+    guard
+      let next = (1..<max(1, states.count)).map({ (current + $0) % states.count }).first(where: {
+        states[$0].loss == nil
+      })
+    else { return false }
+    current = next
+    movedAt = now
+    return true
+  }
+
+  // MARK: Handshakes
+
+  /// The handshakes that are due, which count as begun.
+  ///
+  /// - Parameters:
+  ///   - silence: after this time without anything from a server, a handshake shows whether it is there.
+  ///   - isUrgent: whether a question waits for any server.
+  ///   - heardAt: when something came from a server last.
+  mutating func takeHandshakes(
+    silence: Duration, isUrgent: Bool = false, now: BootInstant, heardAt: (Int) -> BootInstant
+  ) -> [Handshake] {
+    var due: [Handshake] = []
+    for index in states.indices where states[index].loss == nil {
+      if let since = states[index].unansweredSince, heardAt(index) >= since { states[index].unansweredSince = nil }
+      if let time = silenceEnds(index, silence), time <= now { due.append(Handshake(server: index, purpose: .silence)) }
+    }
+    if let time = nextRound(now), time <= now || isUrgent && now >= lastRound + ServerOrder.interval {
+      let lost = states.indices.map { ($0 + nextInRound) % states.count }.filter {
+        states[$0].loss != nil && !states[$0].isShakingHands && (isUrgent || states[$0].loss?.hasNoRoute == false)
+      }.prefix(ServerOrder.mostInRound)
+      if let last = lost.last { (lastRound, nextInRound) = (now, last + 1) }
+      due += lost.map { Handshake(server: $0, purpose: .life) }
+    }
+    if let time = returnIsDue, time <= now { due.append(Handshake(server: 0, purpose: .returnToFirst)) }
+    for handshake in due {
+      states[handshake.server].isShakingHands = true
+      states[handshake.server].lastHandshake = now
+    }
+    return due
+  }
+
+  /// When the next handshake is due; nil if none is.
+  func nextHandshake(silence: Duration, now: BootInstant) -> BootInstant? {
+    let silences = states.indices.compactMap { states[$0].loss == nil ? silenceEnds($0, silence) : nil }
+    let lives = losses.contains { !$0.loss.hasNoRoute && !states[$0.server].isShakingHands } ? nextRound(now) : nil
+    return (silences + [lives, returnIsDue].compactMap(\.self)).min()
+  }
+
+  /// A handshake has ended: successfully, or the server was heard meanwhile, or neither.
+  mutating func ended(_ handshake: Handshake, _ isAlive: Bool, now: BootInstant) {
+    states[handshake.server].isShakingHands = false
+    if isAlive {
+      states[handshake.server].loss = nil
+      if handshake.purpose == .silence { states[handshake.server].unansweredSince = nil }
+    }
+    guard handshake.purpose == .returnToFirst else { return }
+    isReturning = isAlive
+    movedAt = now
+  }
+
+  private func silenceEnds(_ server: Int, _ silence: Duration) -> BootInstant? {
+    guard let since = states[server].unansweredSince, !states[server].isShakingHands else { return nil }
+    return max(since + silence, states[server].lastHandshake + ServerOrder.interval)
+  }
+
+  private func nextRound(_ now: BootInstant) -> BootInstant? {
+    guard states.contains(where: { $0.loss != nil }) else { return nil }
+    let isIdle = now >= wantedAt + ServerOrder.idleTime
+    return lastRound + (isIdle ? ServerOrder.idleInterval : ServerOrder.interval)
+  }
+
+  private var returnIsDue: BootInstant? {
+    guard current != 0, states[0].loss == nil, !states[0].isShakingHands, !isReturning else { return nil }
+    return movedAt.map { $0 + returnToFirst }
+  }
+}

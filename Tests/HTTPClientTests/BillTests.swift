@@ -1,0 +1,153 @@
+// BillTests.swift -- every request that is put on the wire is counted, however it ends, and no other.
+
+import EventLoop
+import HTTPMessage
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import HTTPClient
+
+extension HTTPResult {
+  /// How often the request was put on the wire.
+  fileprivate var timesSent: Int {
+    switch self {
+    case .response(let response): response.timesSent
+    case .failure(let failure): failure.timesSent
+    }
+  }
+}
+
+/// What a server does with one request after another, by a seed.
+private final class FaultyService: Sendable {
+  let peer = HTTP2Peer(maxStreams: 32)
+  private let state: Mutex<(random: SeededGenerator, requests: Int)>
+  /// Whether several requests share a connection: what ends it would leave some of them unread.
+  let isBurst = Atomic(false)
+
+  init(seed: UInt64) { state = Mutex((SeededGenerator(seed: seed), 0)) }
+
+  /// Requests that were read over HTTP/1.1.
+  var requests: Int { state.withLock { $0.requests } }
+
+  private func draw() -> Int {
+    state.withLock { state in
+      state.requests += 1
+      return Int.random(in: 0..<100, using: &state.random)
+    }
+  }
+
+  func reactOverHTTP1(_: ReceivedRequest) -> Reaction {
+    switch draw() {
+    case 0..<8: .sendAndClose("")
+    case 8..<14: .sendAndReset("")
+    case 14..<18: .sendAndClose(response("x", fields: "Connection: close\r\n"))
+    case 18..<21: .sendAndReset("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nx")
+    case 21..<24: .sendAndClose("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nx")
+    case 24..<27: .sendAndClose("what?\r\n\r\n")
+    case 27..<30: .send(response("", fields: "Location: /elsewhere\r\n", status: "302 Found"))
+    case 30..<33: .send(response("no", status: "503 Service Unavailable"))
+    case 33: .stall
+    default: .send(response("x"))
+    }
+  }
+
+  func reactOverHTTP2(_ request: ReceivedRequest) -> Reaction {
+    let number = draw()
+    switch number {
+    case 0..<8: return .acts([.reset(.refusedStream)])
+    case 8..<11: return .acts([.reset(.enhanceYourCalm)])
+    case 11..<14: return .acts([.cutOff("x", .none)])
+    case 14..<17: return .acts([.respondWithFields(count: 5)])
+    case 17..<20: return .acts([.hint, .respond("x")])
+    case 20: return .stall
+    case 21..<40 where isBurst.load(ordering: .relaxed): return .send("x")
+    case 21..<25: return .acts([.goAway(last: max(request.stream, 2) - 2, .none)])
+    case 25..<28: return .acts([.goAway(last: request.stream, .none), .respond("x")])
+    case 28..<32: return .acts([.close])
+    case 32..<36: return .acts([.resetAtEnd, .close])
+    case 36..<40: return .acts([.breakRules])
+    default: return .send("x")
+    }
+  }
+}
+
+@Suite struct `The count of requests` {
+  private static let (alone, bursts, burst) = (400, 20, 30)
+
+  private static func send(_ origin: HTTPOrigin, _ service: FaultyService) async -> (results: Int, sent: Int) {
+    var (results, sent) = (0, 0)
+    for round in 0..<Self.bursts {
+      for _ in 0..<Self.alone / Self.bursts {
+        sent += await origin.get(timeout: .milliseconds(100)).timesSent
+        results += 1
+      }
+      guard round < Self.bursts else { break }
+      service.isBurst.store(true, ordering: .relaxed)
+      for result in await origin.burst(Self.burst, timeout: .milliseconds(100)) {
+        sent += result.timesSent
+        results += 1
+      }
+      service.isBurst.store(false, ordering: .relaxed)
+    }
+    return (results, sent)
+  }
+
+  @Test(arguments: 0..<10) func `equals what the server has read, over HTTP/1.1`(seed: Int) throws {
+    let service = FaultyService(seed: UInt64(seed))
+    let server = TestServer { service.reactOverHTTP1($0) }
+    defer { server.stop() }
+    let (results, sent) = try withOrigin(server) { await Self.send($0, service) }
+    #expect(results == Self.alone + Self.bursts * Self.burst)
+    #expect(sent - service.requests == 0, "\(sent) counted")
+    #expect(sent > results)
+  }
+
+  @Test(.onBothStacks, arguments: 0..<10) func `equals what the server has read, over HTTP/2`(seed: Int) throws {
+    let service = FaultyService(seed: UInt64(seed))
+    let ((results, sent), _) = try withHTTP2(peer: service.peer) {
+      service.reactOverHTTP2($0)
+    } body: {
+      await Self.send($0, service)
+    }
+    #expect(results == Self.alone + Self.bursts * Self.burst)
+    #expect(sent - service.peer.requests == 0, "\(sent) counted")
+    #expect(sent > results)
+  }
+
+  @Test func `a request is not sent once more than its owner lets it, over HTTP/1.1`() throws {
+    for left in 0..<3 {
+      let requests = Atomic(0)
+      let server = TestServer { request in
+        let number = requests.wrappingAdd(1, ordering: .relaxed).newValue
+        return number <= 4 ? .send(response("x")) : .sendAndClose("")
+      }
+      defer { server.stop() }
+      let result = try withOrigin(server) { origin in
+        // Four connections that have carried a response.
+        _ = await origin.burst(4)
+        let owner = TestOwner(client: 1)
+        owner.repeatsLeft = left
+        return await origin.send(HTTPRequest(target: "/"), for: owner, timeout: longestStep)
+      }
+      #expect(result.failure?.kind == .reset)
+      #expect(result.timesSent == 1 + left && requests.load(ordering: .relaxed) == 5 + left)
+    }
+  }
+
+  @Test(.onBothStacks) func `a request is not sent once more than its owner lets it, over HTTP/2`() throws {
+    for left in 0..<3 {
+      let peer = HTTP2Peer()
+      let (result, _) = try withHTTP2(peer: peer) { request in
+        request.stream == 1 && request.connection == 0 ? .send("x") : .acts([.reset(.refusedStream)])
+      } body: { origin in
+        _ = await origin.get()
+        let owner = TestOwner(client: 1)
+        owner.repeatsLeft = left
+        return await origin.send(HTTPRequest(target: "/"), for: owner, timeout: longestStep)
+      }
+      #expect(result.failure?.kind == .reset)
+      #expect(result.timesSent == 1 + left && peer.requests == 2 + left)
+    }
+  }
+}

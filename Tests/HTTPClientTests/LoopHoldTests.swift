@@ -1,0 +1,124 @@
+// LoopHoldTests.swift -- how long one input of a hostile server holds the loop, and what its records do to the connection.
+
+import EventLoop
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import HTTPClient
+
+/// The longest CPU time of one turn of a loop.
+private final class TurnWatch: Sendable {
+  private let seen = Mutex<(last: Int64?, longest: Int64)>((nil, 0))
+
+  var longest: Duration { .nanoseconds(seen.withLock { $0.longest }) }
+
+  func watch(_ loop: EventLoop) {
+    loop.everyTurn { [self] in
+      var time = timespec()
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+      let now = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+      seen.withLock {
+        if let last = $0.last { $0.longest = max($0.longest, now - last) }
+        $0.last = now
+      }
+    }
+  }
+}
+
+@Suite(.serialized) struct `One input of a server` {
+  /// Debug code is slow, and OpenSSL's is not.
+  private static let most = Duration.milliseconds(10)
+
+  @Test(.onBothStacks) func `any number of new keys holds the loop for no time, and ends the connection`() throws {
+    let watch = TurnWatch()
+    let ((first, second), connections) = try withHTTP2 { request in
+      switch (request.connection, request.stream) {
+      case (0, 1): .send("x")
+      case (0, _): .acts([.updateKeys(100_000)])
+      default: .send("y")
+      }
+    } body: { origin in
+      let first = await origin.get()
+      watch.watch(origin.loop)
+      return (first, await origin.get(timeout: .seconds(5)))
+    }
+    #expect(first.response?.text == "x")
+    #expect(watch.longest < Self.most)
+    guard Stack.current == .streams else { return #expect(second.failure?.kind == .reset) }
+    // The request is sent once more.
+    #expect(second.response?.text == "y" && connections == 2)
+  }
+
+  @Test func `a few new keys are nothing special`() throws {
+    let (texts, connections) = try withHTTP2 { request in
+      .acts([.updateKeys(30), .respond("\(request.stream)")])
+    } body: { origin in
+      var texts: [String?] = []
+      for _ in 0..<20 { texts.append(await origin.get().response?.text) }
+      return texts
+    }
+    #expect(texts == (0..<20).map { "\(2 * $0 + 1)" })
+    #expect(connections == 1)
+  }
+
+  /// One field of 4,000 octets that HPACK keeps, and then 16,000 references to it, an octet each, in every frame.
+  private static func bomb(_ stream: UInt32, frames: Int) -> [HTTP2Act] {
+    var value: [UInt8] = [0x40, 1, UInt8(ascii: "x"), 127, 0xA1, 0x1E]
+    value += [UInt8](repeating: UInt8(ascii: "x"), count: 127 + 0x21 + 0x1E << 7)
+    let references = [UInt8](repeating: 0xBE, count: 16_000)
+    return [.frame(type: 1, flags: 0, stream: stream, [0x88] + value)]
+      + (1...frames).map { .frame(type: 9, flags: $0 == frames ? 4 : 0, stream: stream, references) }
+  }
+
+  @Test func `a header section of any number of fields holds the loop for no time`() throws {
+    let watch = TurnWatch()
+    let (results, _) = try withHTTP2 { request in
+      request.connection == 0 && request.stream == 3 ? .acts(Self.bomb(3, frames: 7)) : .send("x")
+    } body: { origin in
+      _ = await origin.get()
+      watch.watch(origin.loop)
+      return [await origin.get(), await origin.get()]
+    }
+    #expect(results[0].failure?.kind == .badHTTP && results[1].response?.text == "x")
+
+    #expect(watch.longest < Self.most)
+  }
+
+  @Test func `fields after the content are no more`() throws {
+    let watch = TurnWatch()
+    let (result, _) = try withHTTP2 { request in
+      guard request.connection == 0, request.stream == 3 else { return .send("x") }
+      return .acts(
+        [.begin("x")]
+          + Self.bomb(3, frames: 7).map { act in
+            guard case .frame(1, let flags, let stream, let octets) = act else { return act }
+            return .frame(type: 1, flags: flags | 1, stream: stream, Array(octets.dropFirst()))
+          })
+    } body: { origin in
+      _ = await origin.get()
+      watch.watch(origin.loop)
+      return await origin.get()
+    }
+    #expect(result.failure?.kind == .badHTTP)
+
+    #expect(watch.longest < Self.most)
+  }
+
+  @Test func `many records and a reset at once end nothing but the connection`() throws {
+    let ping = HTTP2Act.frame(type: 6, flags: 0, stream: 0, [UInt8](repeating: 1, count: 8))
+    let (texts, connections) = try withHTTP2 { request in
+      let isLast = request.stream == 3 && request.connection < 20
+      return .acts(isLast ? [.resetAtEnd] + Array(repeating: ping, count: 200) + [.close] : [.respond("x")])
+    } body: { origin in
+      var texts: [String?] = []
+      for _ in 0..<20 {
+        texts.append(await origin.get().response?.text)
+        _ = await origin.burst(3)
+      }
+      return texts
+    }
+    #expect(texts.count { $0 == "x" } >= 10 && connections >= 10)
+  }
+}

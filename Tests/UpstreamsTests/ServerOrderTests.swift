@@ -1,0 +1,203 @@
+// ServerOrderTests.swift -- which server comes first, which ones are left out, and when handshakes are due.
+
+import EventLoop
+import Testing
+
+@testable import Upstreams
+
+@Suite struct ServerOrderTests {
+  private var now = BootInstant(nanoseconds: 1_000_000_000_000)
+  private let silence = Duration.milliseconds(300)
+
+  private func order(_ count: Int, attempts: Int = 3) -> ServerOrder {
+    ServerOrder(count: count, attemptsBeforeSwitch: attempts, returnToFirst: .seconds(600))
+  }
+
+  private func loss(_ reason: String = "refused", hasNoRoute: Bool = false) -> ServerOrder.Loss {
+    ServerOrder.Loss(since: now, reason: reason, hasNoRoute: hasNoRoute)
+  }
+
+  private func due(_ order: inout ServerOrder, heardAt: BootInstant? = nil, isUrgent: Bool = false)
+    -> [ServerOrder.Handshake]
+  {
+    let heard = heardAt ?? BootInstant(nanoseconds: .min)
+    return order.takeHandshakes(silence: silence, isUrgent: isUrgent, now: now) { _ in heard }
+  }
+
+  @Test func `a server that fails so often in a row goes behind the next one, and a verdict restarts the count`() {
+    var order = order(3)
+    for _ in 0..<2 {
+      let hasMoved = order.failed(0, now: now)
+      #expect(!hasMoved)
+    }
+    // Verdicts of other servers do not count.
+    order.gaveVerdict(1)
+    var hasMoved = order.failed(0, now: now)
+    #expect(hasMoved)
+    #expect(order.servers == [1, 2, 0])
+    for _ in 0..<2 { _ = order.failed(1, now: now) }
+    order.gaveVerdict(1)
+    hasMoved = order.failed(1, now: now)
+    #expect(!hasMoved)
+    #expect(order.servers == [1, 2, 0])
+  }
+
+  @Test func `failures of a server that is not first change nothing`() {
+    var order = order(2, attempts: 1)
+    for _ in 0..<10 {
+      let hasMoved = order.failed(1, now: now)
+      #expect(!hasMoved)
+    }
+    #expect(order.servers == [0, 1])
+  }
+
+  @Test func `a server that cannot be reached is left out at once, and comes back with any sign of life`() {
+    var order = order(3)
+    var isNews = order.lose(0, loss())
+    #expect(isNews)
+    isNews = order.lose(0, loss("again"))
+    #expect(!isNews)
+    #expect(order.servers == [1, 2])
+    #expect(!order.isOutOfReach && order.loss == nil)
+    _ = order.lose(1, loss())
+    _ = order.lose(2, loss("the last"))
+    #expect(order.servers.isEmpty && order.isOutOfReach && order.first == nil)
+    #expect(order.losses.map(\.loss.reason) == ["refused", "refused", "the last"])
+    order.ended(ServerOrder.Handshake(server: 1, purpose: .life), true, now: now)
+    #expect(order.servers == [1])
+    order.gaveVerdict(2)
+    #expect(order.servers == [1, 2])
+    order.ended(ServerOrder.Handshake(server: 0, purpose: .life), true, now: now)
+    #expect(order.servers == [0, 1, 2])
+  }
+
+  @Test mutating func `a server of which nothing came after a request is asked for a handshake, once a second`() {
+    var order = order(1)
+    order.sent(to: 0, heardAt: BootInstant(nanoseconds: .min), now: now)
+    let asked = now
+    #expect(order.nextHandshake(silence: silence, now: now) == now + silence)
+    var times: [Duration] = []
+    for _ in 0..<40 {
+      for handshake in due(&order) {
+        #expect(handshake == ServerOrder.Handshake(server: 0, purpose: .silence))
+        #expect(handshake.time == .seconds(1))
+        times.append(now - asked)
+        // It is not heard, but it shakes hands.
+        order.ended(handshake, true, now: now)
+        order.sent(to: 0, heardAt: BootInstant(nanoseconds: .min), now: now)
+      }
+      now = now + .milliseconds(100)
+    }
+    #expect(times == [300, 1300, 2300, 3300].map { .milliseconds($0) })
+  }
+
+  @Test mutating func `what comes from a server after a request is no silence`() {
+    var order = order(1)
+    order.sent(to: 0, heardAt: BootInstant(nanoseconds: .min), now: now)
+    now = now + .milliseconds(350)
+    let handshakes = due(&order, heardAt: now)
+    #expect(handshakes.isEmpty)
+    #expect(order.nextHandshake(silence: silence, now: now) == nil)
+    // The next request counts from when it was sent.
+    let heard = now
+    now = now + .seconds(5)
+    order.sent(to: 0, heardAt: heard, now: now)
+    #expect(order.nextHandshake(silence: silence, now: now) == now + silence)
+  }
+
+  @Test mutating func `servers that are left out shake hands once a second, three at a time in turn`() {
+    var order = order(5)
+    for number in 0..<5 { _ = order.lose(number, loss()) }
+    order.isWanted(now: now)
+    var rounds: [[Int]] = []
+    for _ in 0..<5 {
+      now = now + .seconds(1)
+      let round = due(&order)
+      rounds.append(round.map(\.server))
+      for handshake in round {
+        #expect(handshake.purpose == .life && handshake.time == .seconds(3))
+        order.ended(handshake, false, now: now)
+      }
+    }
+    #expect(rounds == [[0, 1, 2], [3, 4, 0], [1, 2, 3], [4, 0, 1], [2, 3, 4]])
+  }
+
+  @Test mutating func `ten minutes after the last question handshakes are ten seconds apart`() {
+    var order = order(1)
+    _ = order.lose(0, loss())
+    order.isWanted(now: now)
+    let begin = now
+    var times: [Int64] = []
+    while now - begin < .seconds(660) {
+      now = now + .seconds(1)
+      for handshake in due(&order) {
+        times.append((now - begin).components.seconds)
+        order.ended(handshake, false, now: now)
+      }
+    }
+    #expect(times.filter { $0 < 600 } == Array(1..<600))
+    #expect(times.filter { $0 > 602 }.count <= 6)
+    // A question makes it look at once.
+    order.isWanted(now: now)
+    now = now + .seconds(1)
+    #expect(due(&order, isUrgent: true).count == 1)
+  }
+
+  @Test mutating func `a question finds out at once, unless the last handshakes are younger than a second`() {
+    var order = order(1)
+    _ = order.lose(0, loss())
+    now = now + .milliseconds(500)
+    #expect(due(&order, isUrgent: true).isEmpty)
+    now = now + .milliseconds(500)
+    #expect(due(&order, isUrgent: true).count == 1)
+  }
+
+  @Test mutating func `where there is no route only a question that finds no server tries again`() {
+    var order = order(2)
+    _ = order.lose(0, loss(hasNoRoute: true))
+    #expect(order.nextHandshake(silence: silence, now: now) == nil)
+    now = now + .seconds(100)
+    #expect(due(&order).isEmpty)
+    #expect(due(&order, isUrgent: true).map(\.server) == [0])
+    order.networkHasChanged()
+    #expect(order.servers.sorted() == [0, 1])
+  }
+
+  @Test mutating func `the first server shakes hands after its time, and then gets one question`() {
+    var order = order(2, attempts: 1)
+    _ = order.failed(0, now: now)
+    #expect(order.servers == [1, 0])
+    #expect(order.nextHandshake(silence: silence, now: now) == now + .seconds(600))
+    now = now + .seconds(600)
+    var handshakes = due(&order)
+    #expect(handshakes == [ServerOrder.Handshake(server: 0, purpose: .returnToFirst)])
+    var isReturning = order.takeReturn()
+    #expect(!isReturning)
+    order.ended(handshakes[0], true, now: now)
+    isReturning = order.takeReturn()
+    #expect(isReturning)
+    isReturning = order.takeReturn()
+    #expect(!isReturning)
+    // No verdict: it is put off.
+    _ = order.failed(0, now: now)
+    #expect(order.servers == [1, 0])
+    #expect(order.nextHandshake(silence: silence, now: now) == now + .seconds(600))
+    now = now + .seconds(600)
+    handshakes = due(&order)
+    order.ended(handshakes[0], true, now: now)
+    order.gaveVerdict(0)
+    #expect(order.servers == [0, 1])
+    #expect(order.nextHandshake(silence: silence, now: now) == nil)
+  }
+
+  @Test mutating func `a first server that does not shake hands waits for another period`() {
+    var order = order(2, attempts: 1)
+    _ = order.failed(0, now: now)
+    now = now + .seconds(600)
+    let handshakes = due(&order)
+    order.ended(handshakes[0], false, now: now)
+    let isReturning = order.takeReturn()
+    #expect(!isReturning)
+    #expect(order.nextHandshake(silence: silence, now: now) == now + .seconds(600))
+  }
+}
