@@ -20,7 +20,7 @@ PLACES   = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' SYSCONFDIR='$(SYSCONFDIR)' UN
 SOURCES  = Package.swift Sources Tests Fuzz
 
 .DEFAULT_GOAL := build
-.PHONY: help run build test test-system test-fresh simulate simulate-fleet sanitize check format fuzz bench-setup bench bench-hostile soak compare install uninstall deb clean
+.PHONY: help run build test test-system test-fresh simulate simulate-fleet sanitize check format fuzz bench-setup bench bench-hostile soak chaos compare install uninstall deb clean
 
 help: ## this list
 	@echo 'Start here: make run, make test. All targets:'
@@ -82,6 +82,10 @@ soak: ## load, faults, reloads, network changes and hostile clients for HOURS=N 
 	@Scripts/install-packages hostile
 	@Scripts/build httpdnsd httpdns-simulator
 	@Benchmarks/run-soak $(if $(MINUTES),--minutes $(MINUTES),--hours $(HOURS))
+
+chaos: ## hostile providers, store, clients and reloads for SECONDS=N, under AddressSanitizer; SANITIZER=thread
+	@Scripts/install-packages hostile
+	@Scripts/chaos $(SECONDS) $(or $(SANITIZER),address)
 
 compare: ## 18,802 answers beside those of a resolver behind the same provider
 	@Scripts/install-packages compare
