@@ -18,10 +18,10 @@ class Answer:
   records: int
 
 
-def compose_query(name: str, identifier: int) -> bytes:
-  """The octets of a query for the A records of `name`, with RD set."""
+def compose_query(name: str, identifier: int, kind: int = 1) -> bytes:
+  """The octets of a query for the records of `name` of a type (A), with RD set."""
   labels = b"".join(bytes([len(label)]) + label.encode("ascii") for label in name.rstrip(".").split("."))
-  return struct.pack(">HHHHHH", identifier, 0x0100, 1, 0, 0, 0) + labels + b"\0" + struct.pack(">HH", 1, 1)
+  return struct.pack(">HHHHHH", identifier, 0x0100, 1, 0, 0, 0) + labels + b"\0" + struct.pack(">HH", kind, 1)
 
 
 def ask(port: int, name: str, timeout: float) -> Answer | None:

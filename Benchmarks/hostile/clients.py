@@ -39,6 +39,8 @@ class Stream:
   #: Seconds after the beginning when it starts and ends.
   begin: float = 0.0
   end: float = float("inf")
+  #: QTYPE.
+  kind: int = 1
   queries: list[Query] = field(default_factory=list)
 
   def answered(self, address: str) -> int:
@@ -102,7 +104,7 @@ class _Asker:
       self.stream.queries.append(query)
       self._waiting[self._next] = query
       try:
-        self.socket.send(compose_query(name, self._next))
+        self.socket.send(compose_query(name, self._next, self.stream.kind))
       except OSError:
         pass  # the daemon's buffer is full, or nobody listens: no answer
       self._next = (self._next + 1) % _IDENTIFIERS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,8 @@ from bench.processes import BenchError, die_with_parent, find_program, free_port
 MARK = "203.0.113.66"
 #: Domains of the others' names: each name is asked for once, so that every one is a miss.
 GOOD_DOMAINS = 200
+#: Domains of the hostile client's that die.
+DYING_DOMAINS = 9
 #: What the simulator says about the others' names.
 GOOD = "192.0.2.80"
 
@@ -37,6 +40,8 @@ def zone_text() -> str:
   lines = ["$TTL 300", "$ORIGIN example.", "@ SOA ns1.example. hostmaster.example. 1 3600 600 604800 60"]
   lines += [f"*.good{number} A {GOOD}" for number in range(GOOD_DOMAINS)]
   lines += [f"*.{name} A 192.0.2.99" for name in ("hostile", "flood", "slow")]
+  lines += [f"*.dying{number} A 192.0.2.99" for number in range(DYING_DOMAINS)]
+  lines += [f"zero 0 A {GOOD}"]
   return "\n".join(lines) + "\n" + (
     f"$ORIGIN com.\n@ SOA ns1.example. hostmaster.example. 1 3600 600 604800 60\n"
     f"*.www.example A {GOOD}\n*.www.public A {GOOD}\n")
@@ -107,6 +112,18 @@ class Simulator:
       raise BenchError(f"simulator: {method} {path}: {response.status} {body[:200]!r}")
     return body
 
+  def fault(self, parameters: str) -> None:
+    """Adds a fault."""
+    self.control("POST", f"fault?{parameters}")
+
+  def questions(self) -> dict[str, int]:
+    """How often each question has come in, by its name."""
+    counts: dict[str, int] = {}
+    for question, count in json.loads(self.control("GET", "count"))["questions"].items():
+      name = question.split(" ")[0].lower().rstrip(".")
+      counts[name] = counts.get(name, 0) + count
+    return counts
+
   def transfers(self, below: str = "") -> int:
     """How many questions about names at and below one have come in."""
     questions = json.loads(self.control("GET", "count"))["questions"]
@@ -117,10 +134,11 @@ class Simulator:
 class PlainServer:
   """A plain resolver that says `address` about every name, in a process of its own."""
 
-  def __init__(self, folder: Path, *, address: str = MARK, host: str = "127.0.0.1", port: int | None = None) -> None:
+  def __init__(self, folder: Path, *, address: str = MARK, host: str = "127.0.0.1", port: int | None = None,
+               habit: str = "") -> None:
     self.host, self.port = host, port or free_port()
-    self._arguments = [sys.executable, "-B", str(Path(__file__).with_name("plain.py")), host, str(self.port), address]
-    self._log = folder / "plain.log"
+    self._arguments = [sys.executable, "-B", str(Path(__file__).with_name("plain.py")), host, str(self.port), address, habit]
+    self._log = folder / f"plain-{self.port}.log"
     self.start()
 
   def start(self) -> None:
@@ -128,6 +146,44 @@ class PlainServer:
     self._log.unlink(missing_ok=True)
     self.child = Child(self._arguments, self._log)
     self.child.wait_for("listening")
+
+  def asked(self) -> list[tuple[str, float]]:
+    """The names that it was asked for, and when (monotonic seconds)."""
+    lines = [line.split(" ") for line in self._log.read_text().splitlines()]
+    return [(line[0], float(line[2])) for line in lines if len(line) == 3]
+
+
+def certificate(folder: Path) -> tuple[Path, Path]:
+  """A certificate for 127.0.0.1 that signs itself, and its key."""
+  authority, key = folder / "h2.pem", folder / "h2.key"
+  if not authority.exists():
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                    "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out",
+                    str(authority)], check=True, capture_output=True)
+  return authority, key
+
+
+class HTTP2Proxy:
+  """nghttpx, which speaks HTTP/2 over TLS for the simulator."""
+
+  def __init__(self, folder: Path, backend: int) -> None:
+    program = find_program("nghttpx")
+    if program is None:
+      raise BenchError("nghttpx is not installed")
+    self.port = free_port()
+    self.authority, key = certificate(folder)
+    log = folder / f"nghttpx-{self.port}.log"
+    self.child = Child([program, "--conf=/dev/null", "--single-thread", "--single-process", "--no-ocsp",
+                        f"--frontend=127.0.0.1,{self.port}", f"--backend=127.0.0.1,{backend}", str(key),
+                        str(self.authority)], log)
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+      try:
+        socket.create_connection(("127.0.0.1", self.port), 1).close()
+        return
+      except OSError:
+        time.sleep(0.05)
+    raise BenchError("nghttpx does not listen")
 
 
 @dataclass
@@ -150,17 +206,28 @@ class Lab:
     self.children.append(server.child)
     return server
 
+  def proxy(self, backend: int) -> HTTP2Proxy:
+    """Starts a program that speaks HTTP/2 for the simulator at a port."""
+    proxy = HTTP2Proxy(self.folder, backend)
+    self.children.append(proxy.child)
+    return proxy
+
   def daemon(self, kind: str, provider: int, local: str | None, more: str = "", prefix: tuple[str, ...] = ()) -> int:
-    """Starts the daemon with its defaults, and returns its port."""
+    """Starts the daemon with its defaults and a provider over http, and returns its port."""
+    text = f'kind = "{kind}"\nurl = "http://127.0.0.1:{provider}{_KINDS[kind]}"\n'
+    return self.daemon_with([text], [local] if local else [], more, prefix)
+
+  def daemon_with(self, providers: list[str], local: list[str], more: str = "", prefix: tuple[str, ...] = (),
+                  patience: float = 10) -> int:
+    """Starts the daemon with these providers and plain resolvers, and returns its port."""
     port = free_port()
-    servers = json.dumps([local] if local else [])
+    servers = json.dumps(local)
     path = self.folder / "httpdnsd.toml"
+    tables = "\n".join(f'[[provider]]\nname = "p{number}"\n{text}' for number, text in enumerate(providers))
     path.write_text(f"""state_directory = "{self.folder}"
 [listen]
 addresses = ["127.0.0.1:{port}"]
-[[provider]]
-kind = "{kind}"
-url = "http://127.0.0.1:{provider}{_KINDS[kind]}"
+{tables}
 [names]
 hosts_file = ""
 [control]
@@ -171,7 +238,7 @@ servers = {servers}
 """)
     child = Child([*prefix, str(self.programs.httpdnsd), "run", "--config", str(path)], self.folder / "httpdnsd.log")
     self.children.append(child)
-    child.wait_for(" ready\n")
+    child.wait_for(" ready\n", patience)
     self.daemon_process = child.process
     return port
 
@@ -208,6 +275,23 @@ forward-zone:
     """Ends everything, the last one first."""
     for child in reversed(self.children):
       child.stop()
+
+
+class Adversary:
+  """A server of adversaries.py."""
+
+  def __init__(self, lab: Lab, *words: str) -> None:
+    self.port = free_port()
+    self._log = lab.folder / f"{words[0]}.log"
+    arguments = [sys.executable, "-B", str(Path(__file__).with_name("adversaries.py")), words[0], "127.0.0.1", str(self.port)]
+    self.child = Child([*arguments, *words[1:]], self._log)
+    self.child.wait_for("listening")
+    lab.children.append(self.child)
+
+  def done(self) -> str:
+    """What it has done, in words."""
+    lines = self._log.read_text(errors="replace").splitlines()
+    return next((line for line in reversed(lines) if line and line != "listening"), "nothing")
 
 
 class OpenLab:

@@ -14,12 +14,12 @@ from pathlib import Path
 from bench.machine import describe_machine, package_version
 from bench.processes import BenchError
 
-from . import hits, scenes
+from . import hits, judgement, scenes
 from .lab import Programs
 from .report import compose
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
-PARTS = ("spoiled", "flood", "slow", "search", "outage", "hits")
+PARTS = ("judgement", "spoiled", "flood", "slow", "search", "outage", "hits")
 
 
 def _arguments() -> argparse.Namespace:
@@ -81,6 +81,23 @@ def _perform(scene: _Scene) -> tuple[_Scene, list[scenes.Figure] | str]:
   return scene, result if isinstance(result, list) else [result]  # type: ignore[list-item]
 
 
+def _judge(options: argparse.Namespace, programs: Programs, missing: list[dict[str, str]]) -> list[dict[str, object]]:
+  """Runs the scenes that have bounds of their own."""
+  judged: list[dict[str, object]] = []
+  for scene in judgement.scenes(programs, options.outage):
+    try:
+      found = scene()
+    except Exception as error:  # noqa: BLE001 (a scene without figures is a missed one, for whatever reason)
+      call = scene.func.__name__ + str(scene.args[1:])  # type: ignore[attr-defined]
+      missing.append({"scene": call, "way": "–", "place": "–", "why": f"{type(error).__name__}: {error}"})
+      print(missing[-1], file=sys.stderr, flush=True)
+      continue
+    for figure in found:
+      print(figure, "" if figure.is_met else "MISSED", file=sys.stderr, flush=True)
+      judged.append(figure.as_dict())
+  return judged
+
+
 def _measure(options: argparse.Namespace, httpdnsd: Path) -> dict[str, object]:
   programs = Programs(httpdnsd, options.simulator)
   for path in (httpdnsd, options.simulator):
@@ -100,7 +117,9 @@ def _measure(options: argparse.Namespace, httpdnsd: Path) -> dict[str, object]:
         for figure in result:
           print(figure, file=sys.stderr, flush=True)
           figures.append(figure.as_dict())
-  results: dict[str, object] = {"figures": figures, "missing": missing}
+  results: dict[str, object] = {"figures": figures, "missing": missing, "judged": []}
+  if "judgement" in options.parts.split(","):
+    results["judged"] = _judge(options, programs, missing)
   if "hits" in options.parts.split(","):
     try:
       results |= hits.cost_of_a_hit(programs)

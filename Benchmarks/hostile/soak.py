@@ -21,7 +21,7 @@ from bench.dns import compose_query
 from bench.processes import BenchError
 
 from .clients import Query, Stream, drive
-from .lab import MARK, Lab, OpenLab, PlainServer, Programs, Simulator
+from .lab import MARK, Adversary, Lab, OpenLab, PlainServer, Programs, Simulator, certificate
 from .scenes import SPOILS
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
@@ -35,6 +35,8 @@ _TTL = 60
 _LOCAL_TTL = 5
 #: Seconds of one round, and the others' queries a second.
 _ROUND, _RATE = 10.0, 200.0
+#: Queries a second for names of the provider that breaks all rules.
+_CHAOS_RATE = 20.0
 #: Rounds from one of these to the next.
 _RELOADS, _NETWORKS, _OUTAGES, _ZONES = 2, 3, 11, 30
 #: Within a round: when the reload and the change of network come, and from when to when the provider is out.
@@ -208,9 +210,17 @@ class Soak:
     self._resolv_conf = self._lab.folder / "resolv.conf"
     self._write_resolv_conf()
     subprocess.run(["mount", "--bind", str(self._resolv_conf), "/etc/resolv.conf"], check=True)
+    # A second provider that breaks all rules is asked for its own names and in an outage, where it says what LocalDNS says.
+    authority, key = certificate(self._lab.folder)
+    self._chaos = Adversary(self._lab, "http2", str(authority), str(key), f"!{MARK}", str(self._random.getrandbits(31)))
+    self._store = Adversary(self._lab, "store", str(self._random.getrandbits(31)))
+    providers = [f'kind = "json"\nurl = "http://127.0.0.1:{self._simulator.port}/resolve"\n',
+                 f'kind = "doh"\nurl = "https://127.0.0.1:{self._chaos.port}/dns-query"\nca_file = "{authority}"\n'
+                 'timeout = "1s"\nattempts_before_switch = 1\n']
     # So few that the cache is full within a minute: what grows afterwards is something else.
-    more = f'max_ttl = "{_LOCAL_TTL}s"\n[cache]\nmax_entries = 2000\n'
-    self._port = self._lab.daemon("json", self._simulator.port, "system", more=more)
+    more = (f'max_ttl = "{_LOCAL_TTL}s"\n[cache]\nmax_entries = 2000\nredis = "redis://127.0.0.1:{self._store.port}"\n'
+            '[fleet]\nsecret = "0123456789abcdef0123456789abcdef"\n[[rule]]\nnames = ["chaos.example"]\nuse = "p1"\n')
+    self._port = self._lab.daemon_with(providers, ["system"], more)
     end = time.monotonic() + self._seconds
     for number in itertools.count():
       if time.monotonic() >= end:
@@ -229,6 +239,8 @@ class Soak:
     good.append(Stream("127.0.0.5", _INTRANET_RATE, self._intranet()))
     self._simulator.control("DELETE", "fault")
     hostile = self._hostile(theme)
+    # Nothing is promised of what this provider says.
+    hostile.append(Stream("127.0.0.10", _CHAOS_RATE, (f"c{self._random.getrandbits(32)}.chaos.example" for _ in itertools.count())))
     pending = []
     if number % _RELOADS == 0:
       pending.append((_RELOAD_AT, self._reload))
@@ -319,8 +331,11 @@ class Soak:
   # Events
 
   def _reload(self) -> None:
-    self._events["reloads"] += 1
-    os.kill(self._lab.daemon_process.pid, signal.SIGHUP)
+    """Reloads once, or many times in a row."""
+    for _ in range(self._random.choice([1, 1, 1, 30])):
+      self._events["reloads"] += 1
+      os.kill(self._lab.daemon_process.pid, signal.SIGHUP)
+      time.sleep(0.005)
 
   def _write_resolv_conf(self) -> None:
     search = _SEARCH_LISTS[self._network % len(_SEARCH_LISTS)]
@@ -389,6 +404,7 @@ class Soak:
     if state["waiting_clients"] or state["questions_under_way"] > 8:
       found.append("questions are left over")
     lines.append("events: " + ", ".join(f"{count} {name}" for name, count in sorted(self._events.items())))
+    lines += [f"HTTP/2: {self._chaos.done()}", f"store: {self._store.done()}"]
     found += self._judge.missing() + self._judge.violations
     print("\n".join([*lines, *(f"VIOLATION {violation}" for violation in found)]))
     print("soak: all was well" if not found else "soak: FAILED")
