@@ -1,0 +1,70 @@
+// RangeTests.swift -- numbers of the configuration at the ends of their ranges: none of them ends the daemon.
+
+import DNSWire
+import Foundation
+import Testing
+
+/// A key's lowest and highest value.
+private struct Ends {
+  var key: String
+  var values: [String]
+
+  init(_ key: String, _ low: String, _ high: String) { (self.key, values) = (key, [low, high]) }
+}
+
+private let ttl = ("\"0s\"", "\"604800s\"")
+
+private let provider = [
+  Ends("timeout", "\"100ms\"", "\"10s\""), Ends("attempts_before_switch", "1", "100"),
+  Ends("return_to_first", "\"1s\"", "\"1d\""), Ends("requests_per_second", "0", "1_000_000"),
+  Ends("units_per_day", "0", "1_000_000_000_000"), Ends("connections", "1", "1024"), Ends("units_reserve", "0", "0.9"),
+  Ends("subnets_per_name", "0", "1_000_000"), Ends("not_listed_ttl", ttl.0, ttl.1),
+]
+
+private let listen = [
+  Ends("workers", "1", "256"), Ends("max_udp_payload", "512", "4096"), Ends("tcp_connections", "1", "65_536"),
+  Ends("tcp_per_client", "1", "65_536"), Ends("tcp_idle", "\"1s\"", "\"600s\""), Ends("max_in_flight", "1", "1_000_000"),
+  Ends("rate_limit", "0", "1_000_000"), Ends("misses_per_client", "0", "1_000_000"),
+  Ends("misses_per_domain", "0", "1_000_000"),
+]
+
+private let tables: KeyValuePairs = [
+  "cache": [
+    Ends("max_bytes", "\"64KiB\"", "\"1024GiB\""), Ends("max_entries", "1", "100_000_000"), Ends("min_ttl", ttl.0, ttl.1),
+    Ends("max_ttl", ttl.0, ttl.1), Ends("max_negative_ttl", "\"0s\"", "\"1d\""),
+    Ends("max_failure_ttl", "\"1s\"", "\"300s\""), Ends("stale_wait", "\"0s\"", "\"10s\""), Ends("stale_ttl", ttl.0, ttl.1),
+    Ends("stale_max_age", ttl.0, ttl.1),
+  ],
+  "refresh": [
+    Ends("at", "0.1", "0.99"), Ends("hot_hits", "0", "1_000_000"), Ends("give_up_after", "1", "1_000_000"),
+    Ends("min_ttl", ttl.0, ttl.1), Ends("budget_per_minute", "0", "1_000_000"), Ends("budget_per_day", "0", "1_000_000_000"),
+  ],
+  "ranking": [
+    Ends("interval", "\"1s\"", "\"1d\""), Ends("probes_per_minute", "1", "6000"), Ends("answers", "0", "100"),
+    Ends("family_threshold", "\"1ms\"", "\"10s\""), Ends("bad_for", "\"1s\"", "\"1d\""),
+  ],
+]
+
+@Suite(.blocking) struct RangeTests {
+  @Test(arguments: [0, 1]) func `numbers at an end of their ranges end nothing`(_ end: Int) throws {
+    func keys(_ ends: [Ends]) -> String { ends.map { "\($0.key) = \($0.values[end])" }.joined(separator: "\n") }
+    try withLab { lab in
+      var settings = Settings(Settings.json(try lab.simulator().http, keys(provider)))
+      settings.listen = keys(listen)
+      settings.shares = ""
+      settings.local = "timeout = \"\(["100ms", "10s"][end])\"\nmax_ttl = \([ttl.0, ttl.1][end])"
+      settings.more = tables.map { "[\($0)]\n\(keys($1))" }.joined(separator: "\n")
+      let socket = settings.openControl(in: lab)
+      let daemon = try lab.daemon(settings.text)
+      for number in [0, 1, 0, 2, 0] {
+        #expect(try ask(daemon.address, "n\(number).bench.example").data == ["198.18.0.\(number)"])
+      }
+      for command in [["stats"], ["providers"], ["cache"], ["flush", "n1.bench.example"]] {
+        #expect(try lab.run(command + ["--socket", socket]).0 == .exited(0), "\(command)")
+      }
+      #expect(try ask(daemon.address, "n1.bench.example").data == ["198.18.0.1"])
+      daemon.process.signal(SIGTERM)
+      #expect(try daemon.process.waitForEnd() == .exited(0))
+    }
+  }
+}
