@@ -106,9 +106,11 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   /// what they carry is sent once more.
   public nonisolated(nonsending) func handshake(timeout: Duration) async -> HTTPFailure? {
     assert(loop.isCurrent, "an origin is used on its loop only")
-    guard let current, !isClosed else { return HTTPFailure(.cancelled, "the origin is closed") }
-    guard settings.isReachable else { return .noAddress }
-    let failure = await withUnsafeContinuation { continuation in
+    let failure: HTTPFailure? = await withUnsafeContinuation { continuation in
+      guard let current, !isClosed else {
+        return continuation.resume(returning: HTTPFailure(.cancelled, "the origin is closed"))
+      }
+      guard settings.isReachable else { return continuation.resume(returning: .noAddress) }
       let handshake = Handshake(on: loop, timeout: timeout, continuation)
       handshakes.append(handshake)
       current.shakeHands(handshake)

@@ -209,11 +209,12 @@ package actor Resolver {
   package func resolve(_ question: HTTPDNSQuestion, route number: UInt16, fresh: Bool) async -> ResolvedAnswer {
     let (configuration, route) = configurationAndRoute(number)
     let asked = store.question(question, configuration, route)
-    if !fresh, let answer = store.freshAnswer(to: asked, now: loop.now) {
-      return ResolvedAnswer(response: answer.response, lifetime: answer.lifetime, source: .cache)
-    }
     return await withCheckedContinuation { continuation in
-      if let fetch = inFlight[asked.key] {
+      // In here, since a fetch may end between a look before and this.
+      if !fresh, let answer = store.freshAnswer(to: asked, now: loop.now) {
+        continuation.resume(
+          returning: ResolvedAnswer(response: answer.response, lifetime: answer.lifetime, source: .cache))
+      } else if let fetch = inFlight[asked.key] {
         wait(for: fetch)
         fetch.continuations.append(continuation)
       } else {

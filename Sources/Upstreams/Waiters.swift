@@ -11,10 +11,13 @@ final class Waiters {
 
   init(on loop: any Loop) { self.loop = loop }
 
-  /// Suspends until `resumeAll` is called or the timeout expires.
-  func wait(atMost timeout: Duration) async {
+  /// Suspends until `resumeAll` is called or the timeout expires; not at all if `isNeeded` is false.
+  ///
+  /// The event may come after the caller's own look: optimised code may give the loop to other tasks before a call begins.
+  func wait(atMost timeout: Duration, while isNeeded: () -> Bool) async {
     loop.assertCurrent()
     await withCheckedContinuation { continuation in
+      guard isNeeded() else { return continuation.resume() }
       let waiter = Waiter(continuation)
       waiter.timer.set(after: timeout, on: loop) { waiter.resume() }
       waiting.append(waiter)

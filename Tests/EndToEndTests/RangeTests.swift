@@ -23,21 +23,25 @@ private let provider = [
 
 private let listen = [
   Ends("workers", "1", "256"), Ends("max_udp_payload", "512", "4096"), Ends("tcp_connections", "1", "65_536"),
-  Ends("tcp_per_client", "1", "65_536"), Ends("tcp_idle", "\"1s\"", "\"600s\""), Ends("max_in_flight", "1", "1_000_000"),
+  Ends("tcp_per_client", "1", "65_536"), Ends("tcp_idle", "\"1s\"", "\"600s\""),
+  Ends("max_in_flight", "1", "1_000_000"),
   Ends("rate_limit", "0", "1_000_000"), Ends("misses_per_client", "0", "1_000_000"),
   Ends("misses_per_domain", "0", "1_000_000"),
 ]
 
 private let tables: KeyValuePairs = [
   "cache": [
-    Ends("max_bytes", "\"64KiB\"", "\"1024GiB\""), Ends("max_entries", "1", "100_000_000"), Ends("min_ttl", ttl.0, ttl.1),
+    Ends("max_bytes", "\"64KiB\"", "\"1024GiB\""), Ends("max_entries", "1", "100_000_000"),
+    Ends("min_ttl", ttl.0, ttl.1),
     Ends("max_ttl", ttl.0, ttl.1), Ends("max_negative_ttl", "\"0s\"", "\"1d\""),
-    Ends("max_failure_ttl", "\"1s\"", "\"300s\""), Ends("stale_wait", "\"0s\"", "\"10s\""), Ends("stale_ttl", ttl.0, ttl.1),
+    Ends("max_failure_ttl", "\"1s\"", "\"300s\""), Ends("stale_wait", "\"0s\"", "\"10s\""),
+    Ends("stale_ttl", ttl.0, ttl.1),
     Ends("stale_max_age", ttl.0, ttl.1),
   ],
   "refresh": [
     Ends("at", "0.1", "0.99"), Ends("hot_hits", "0", "1_000_000"), Ends("give_up_after", "1", "1_000_000"),
-    Ends("min_ttl", ttl.0, ttl.1), Ends("budget_per_minute", "0", "1_000_000"), Ends("budget_per_day", "0", "1_000_000_000"),
+    Ends("min_ttl", ttl.0, ttl.1), Ends("budget_per_minute", "0", "1_000_000"),
+    Ends("budget_per_day", "0", "1_000_000_000"),
   ],
   "ranking": [
     Ends("interval", "\"1s\"", "\"1d\""), Ends("probes_per_minute", "1", "6000"), Ends("answers", "0", "100"),

@@ -43,7 +43,7 @@ final class ScriptedTransport: HTTPTransport, @unchecked Sendable {
     sent.append((request, loop.now, timeout))
     let end = loop.now + min(step.latency, timeout)
     whileInFlight?(owner)
-    await waiters.wait(atMost: end - loop.now)
+    await waiters.wait(atMost: end - loop.now) { true }
     guard loop.now >= end else { return .failure(HTTPFailure(.unreachable, "abandoned", wasSent: true)) }
     if step.latency <= timeout, case .response = step.result { heardAt = loop.now }
     return step.latency <= timeout ? step.result : .failure(HTTPFailure(.timeout, "the time was up", wasSent: true))

@@ -225,7 +225,7 @@ private final class QueueingUpstream: Upstream, @unchecked Sendable {
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     self.asking.append(asking)
     asking.awaitsConnection()
-    await waiters.wait(atMost: .seconds(4))
+    await waiters.wait(atMost: .seconds(4)) { true }
     return .success(UpstreamAnswer(.addresses(question.name, "192.0.2.1"), server: "192.0.2.1"))
   }
 }

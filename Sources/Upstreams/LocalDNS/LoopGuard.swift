@@ -63,7 +63,8 @@ package final class LoopGuard: @unchecked Sendable {
 
   /// Waits until the probes of these servers have decided; returns at once for nearly all.
   package func decision(about servers: [PlainResolver]) async {
-    while servers.contains(where: undecided.contains) { await waiters.wait(atMost: LoopGuard.trial) }
+    func isOpen() -> Bool { servers.contains(where: undecided.contains) }
+    while isOpen() { await waiters.wait(atMost: LoopGuard.trial, while: isOpen) }
   }
 
   /// Sends each server a unique name. Servers excluded before get another chance.

@@ -291,7 +291,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     while order.isOutOfReach {
       let left = deadline - loop.now - HTTPDNSProvider.shortestAttempt
       guard isLastResort, left > .zero, !servers.isEmpty else { return outOfReach }
-      await arrivals.wait(atMost: left)
+      await arrivals.wait(atMost: left) { order.isOutOfReach }
     }
     return nil
   }

@@ -42,7 +42,7 @@ final class SharedTransfer: QuestionInFlight, @unchecked Sendable {
   /// The result of the transfer; nil if there is none at `deadline`.
   func result(by deadline: BootInstant) async -> Result<ProviderReplies, UpstreamFailure>? {
     loop.assertCurrent()
-    if outcome == nil { await waiters.wait(atMost: deadline - loop.now) }
+    await waiters.wait(atMost: deadline - loop.now) { outcome == nil }
     return outcome
   }
 }

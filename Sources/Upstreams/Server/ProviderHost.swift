@@ -59,7 +59,7 @@ final class HostLookUp: @unchecked Sendable {
   func addresses(timeout: Duration) async -> [IPAddress]? {
     loop.assertCurrent()
     if inFlight.isEmpty, loop.now >= expires { start() }
-    if known.isEmpty, !inFlight.isEmpty { await waiters.wait(atMost: timeout) }
+    if known.isEmpty { await waiters.wait(atMost: timeout) { known.isEmpty && !inFlight.isEmpty } }
     return known.isEmpty ? nil : known
   }
 

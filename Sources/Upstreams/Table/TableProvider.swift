@@ -89,7 +89,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     loop.assertCurrent()
     start()
-    if !hasLoaded { await waiters.wait(atMost: deadline - loop.now) }
+    if !hasLoaded { await waiters.wait(atMost: deadline - loop.now) { !hasLoaded } }
     guard let table else { return .failure(noTable) }
     guard let answer = answer(to: question) else {
       return .failure(.absent(table.isEnabled ? .notListed : .switchedOff))

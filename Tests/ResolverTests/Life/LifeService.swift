@@ -122,7 +122,7 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
     switch weather.outage(at: begin) {
     case .silence:
       let end = loop.now + timeout
-      await silent.wait(atMost: timeout)
+      await silent.wait(atMost: timeout) { true }
       return .failure(HTTPFailure(loop.now < end ? .unreachable : .timeout, "no reply", wasSent: true))
     case .refusal:
       await loop.sleep(for: .milliseconds(1))
