@@ -98,6 +98,40 @@ class _LargeResolver:
         client.sendall(len(answer).to_bytes(2, "big") + answer)
 
 
+class _Proxy:
+  """A proxy that connects whoever asks by CONNECT."""
+
+  def __init__(self) -> None:
+    self._socket = socket.create_server(("127.0.0.1", 0))
+    self.port = self._socket.getsockname()[1]
+    threading.Thread(target=self._accept, daemon=True).start()
+
+  def _accept(self) -> None:
+    while True:
+      threading.Thread(target=self._serve, args=[self._socket.accept()[0]], daemon=True).start()
+
+  def _serve(self, client: socket.socket) -> None:
+    request = b""
+    while not request.endswith(b"\r\n\r\n"):
+      if not (octets := client.recv(1)):
+        return
+      request += octets
+    host, port = request.split()[1].decode().rsplit(":", 1)
+    server = socket.create_connection((host, int(port)), 5)
+    client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+    threading.Thread(target=self._copy, args=[client, server], daemon=True).start()
+    self._copy(server, client)
+
+  def _copy(self, source: socket.socket, target: socket.socket) -> None:
+    try:
+      while octets := source.recv(65536):
+        target.sendall(octets)
+    except OSError:
+      pass
+    for end in (source, target):
+      end.close()
+
+
 def _ask(port: int, names: list[str], pause: float = 0.01) -> None:
   with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
     client.connect(("127.0.0.1", port))
@@ -110,11 +144,13 @@ def _ask(port: int, names: list[str], pause: float = 0.01) -> None:
       time.sleep(pause)
 
 
-def _http2(plan: str) -> Callable[[Lab], tuple[int, Callable[[], None]]]:
+def _http2(plan: str, *, is_proxied: bool = False) -> Callable[[Lab], tuple[int, Callable[[], None]]]:
   def scene(lab: Lab) -> tuple[int, Callable[[], None]]:
     authority, key = certificate(lab.folder)
     server = Adversary(lab, "http2", str(authority), str(key), "192.0.2.80", "1", plan)
-    port = lab.daemon_with([f'kind = "doh"\nurl = "https://127.0.0.1:{server.port}/dns-query"\nca_file = "{authority}"\n'], [])
+    proxy = f'proxy = "http://127.0.0.1:{_Proxy().port}"\n' if is_proxied else ""
+    provider = f'kind = "doh"\nurl = "https://127.0.0.1:{server.port}/dns-query"\nca_file = "{authority}"\n{proxy}'
+    port = lab.daemon_with([provider], [])
     return port, lambda: _ask(port, [f"n{number}.good1.example" for number in range(500)])
   return scene
 
@@ -184,6 +220,10 @@ _SCENES: dict[str, Callable[[Lab], tuple[int, Callable[[], None]]]] = {
   "HTTP/2: random frames": _http2("random frames"),
   "HTTP/2: 200 records and a reset": _http2("pings and a reset"),
   "HTTP/2: an octet in each record": _http2("octet by octet"),
+  "HTTP/2 by a proxy: header sections of 112,000 fields": _http2("long headers", is_proxied=True),
+  "HTTP/2 by a proxy: random frames": _http2("random frames", is_proxied=True),
+  "HTTP/2 by a proxy: 200 records and a reset": _http2("pings and a reset", is_proxied=True),
+  "HTTP/2 by a proxy: an octet in each record": _http2("octet by octet", is_proxied=True),
   "HTTP/1.1: a body of 10 MB": _body,
   "a store that lies": _store,
   "a resolver: answers of 64 KiB over TCP": _resolver,
