@@ -210,4 +210,22 @@ import Testing
       #expect(try simulator.count.transfers == 1)
     }
   }
+
+  @Test func `a file that may not be written ends nothing`() throws {
+    try withLab { lab in
+      var settings = Settings(Settings.json(try lab.simulator().http))
+      settings.more = """
+        [cache]
+        persist = "\(path(lab))"
+        [refresh]
+        keep = ["www.example.com"]
+        """
+      let process = try lab.start(
+        ["prlimit", "--fsize=16", Programs.daemon, "run", "--config", lab.file(settings.text)])
+      try process.wait(for: "the name", in: .error) { $0.contains("resolved at start") ? true : nil }
+      process.signal(SIGTERM)
+      #expect(try process.waitForEnd() == .exited(0))
+      #expect(process.text(.error).contains("the cache is not saved: \(path(lab)): File too large"))
+    }
+  }
 }

@@ -23,7 +23,7 @@ struct RunCommand: ParsableCommand {
     discussion: """
       Signals: on SIGTERM or SIGINT the daemon answers the queries in flight, for at most two seconds, and stops; on \
       SIGHUP it reloads the configuration as `httpdnsd reload` does and logs the result; on SIGUSR2 it writes the last \
-      debug lines to the log. SIGUSR1 and SIGPIPE are ignored.
+      debug lines to the log. SIGUSR1, SIGPIPE and SIGXFSZ are ignored.
 
       Variables: HTTPDNSD_CONFIG names the configuration file; HTTPDNSD_LISTEN, HTTPDNSD_PROVIDER and the others in \
       httpdnsd.toml(5) replace its keys; systemd's LISTEN_FDS, NOTIFY_SOCKET, WATCHDOG_USEC and CREDENTIALS_DIRECTORY \
@@ -181,6 +181,8 @@ enum Process {
   @discardableResult
   static func prepare(_ configuration: Configuration) -> Int {
     signal(SIGPIPE, SIG_IGN)
+    // A file beyond RLIMIT_FSIZE is one that cannot be written, as on a full disk.
+    signal(SIGXFSZ, SIG_IGN)
     // Other nameservers log their statistics on this signal; it must not end this one.
     signal(SIGUSR1, SIG_IGN)
     process_limit_heaps()
