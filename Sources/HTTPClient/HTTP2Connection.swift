@@ -55,6 +55,9 @@ final class HTTP2Connection {
   /// Whether OpenSSL has to write before it can read on.
   private var readsWhenWritable = false
   private var isClosed = false
+  /// Whether nghttp2 has said goodbye, which it does if the server breaks the rules of HTTP/2: it takes requests and sends
+  /// none of them.
+  private var hasGivenUp = false
   /// Streams that ended during the current call to nghttp2.
   private var ended: [(stream: HTTP2Stream, end: HTTP2Stream.End)] = []
 
@@ -354,7 +357,7 @@ final class HTTP2Connection {
           return lose(HTTPFailure(.reset, "the server closed the connection"))
         }
         report()
-        return isClosed ? () : awaitWritable()
+        return isClosed || closeIfOver() ? () : awaitWritable()
       }
     }
     if !readsWhenWritable { writeEvent = nil }
@@ -362,12 +365,15 @@ final class HTTP2Connection {
     closeIfOver()
   }
 
-  /// Ends the connection if nghttp2 has ended the session, because the server broke the rules of HTTP/2: it takes requests
-  /// and sends none of them.
-  private func closeIfOver() {
-    guard let session, nghttp2_session_want_read(session) == 0, nghttp2_session_want_write(session) == 0 else { return }
+  /// Ends the connection if nghttp2 has given it up.
+  ///
+  /// - Returns: whether it has.
+  @discardableResult
+  private func closeIfOver() -> Bool {
+    guard hasGivenUp, !isClosed else { return false }
     isLeaving = true
     if !streams.isEmpty { lose(HTTPFailure(.badHTTP, "the server's reply breaks the rules of HTTP/2")) }
+    return true
   }
 
   private func errorText(_ code: Int) -> String { String(cString: nghttp2_strerror(Int32(clamping: code))) }
@@ -392,6 +398,9 @@ final class HTTP2Connection {
     // Not within nghttp2's call: the carrier may close connections.
     isNew = true
   }
+
+  /// Goodbye is said by nghttp2 alone: whoever else ends this connection closes it.
+  fileprivate func goAwayLeaves() { hasGivenUp = true }
 
   fileprivate func goAwayArrived(_ code: UInt32) {
     isLeaving = true
@@ -424,8 +433,12 @@ func connectionCallbacks() -> OpaquePointer? {
     knownStream(session, frame!.pointee.hd.stream_id)?.sectionBegan()
     return 0
   }
-  nghttp2_session_callbacks_set_on_frame_send_callback(callbacks) { session, frame, _ in
-    if chttp2_type(frame) == NGHTTP2_HEADERS { knownStream(session, frame!.pointee.hd.stream_id)?.requestLeaves() }
+  nghttp2_session_callbacks_set_on_frame_send_callback(callbacks) { session, frame, owner in
+    switch chttp2_type(frame) {
+    case NGHTTP2_HEADERS: knownStream(session, frame!.pointee.hd.stream_id)?.requestLeaves()
+    case NGHTTP2_GOAWAY: Unmanaged<HTTP2Connection>.fromOpaque(owner!).takeUnretainedValue().goAwayLeaves()
+    default: break
+    }
     return 0
   }
   nghttp2_session_callbacks_set_on_header_callback(callbacks) { session, frame, name, nameLength, value, length, _, _ in
