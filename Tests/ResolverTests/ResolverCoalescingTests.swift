@@ -35,6 +35,29 @@ import Testing
     #expect(scene.inFlight == 0)
   }
 
+  @Test func `an answer that comes along with another question's is given to those who wait`() throws {
+    let provider = ScriptedUpstream(on: loop) { question, _ in
+      let isAlone = question.type == .a
+      return .answer(
+        .addresses(question.name, isAlone ? "192.0.2.1" : "2001:db8::1"), after: .milliseconds(isAlone ? 1900 : 1400))
+    }
+    provider.along = { question in
+      guard question.type == .aaaa else { return [] }
+      return [(HTTPDNSQuestion(name: question.name, type: .a), .addresses(question.name, "192.0.2.2"))]
+    }
+    let local = ScriptedLocalDNS(on: loop) { question, _ in
+      .answer(.addresses(question.name, "10.0.0.1"), after: .milliseconds(1))
+    }
+    let scene = ResolverScene(on: loop, [provider], local: local)
+    let numbers = [scene.ask("www.example.com", .a), scene.ask("www.example.com", .aaaa)]
+    loop.advance(by: .seconds(5))
+    #expect(local.asked.count == 2)
+    let replies = try numbers.map { try scene.reply($0) }
+    #expect(replies.map(\.message.addresses) == [["192.0.2.2"], ["2001:db8::1"]])
+    #expect(replies.map(\.after) == [.milliseconds(1400), .milliseconds(1400)])
+    #expect(scene.inFlight == 0)
+  }
+
   @Test func `spelling does not make questions different, and each client gets its own spelling back`() throws {
     let provider = provider()
     let scene = ResolverScene(on: loop, [provider])

@@ -125,7 +125,8 @@ extension Resolver {
     FetchResult(result: .failure(reason), source: .provider(upstream.name, server: ""))
   }
 
-  /// Stores the answers to other questions in the same reply, such as those of the other address family.
+  /// Stores the answers to other questions in the same reply, such as those of the other address family, and gives them to
+  /// clients that wait for a transfer of their own.
   private func insertOthers(
     _ others: [(question: HTTPDNSQuestion, answer: HTTPDNSAnswer)], of fetch: Fetch, from upstream: any Upstream,
     _ source: AnswerSource, sentAt: BootInstant
@@ -144,6 +145,8 @@ extension Resolver {
       (origin.heat, origin.hits) = store.inheritance(asked, now: loop.now) ?? (0, 0)
       if isTranslatable(result, asked) {
         Task(executorPreference: loop) { await self.insertTranslated(result, to: asked, origin) }
+      } else if let waiting = inFlight[asked.key] {
+        deliver(waiting, result)
       } else {
         insert(answer, to: asked, origin)
       }
