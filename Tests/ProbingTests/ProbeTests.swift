@@ -158,6 +158,28 @@ private func allowsPing(_ family: Int32) -> Bool {
     loop.run()
     #expect(outcomes.count { if case .answered = $0 { true } else { false } } == 20)
   }
+
+  @Test func `a flood of replies leaves other events their turns`() throws {
+    guard allowsPing(AF_INET) else { return }
+    let loop = try EventLoop()
+    let socket = EchoSocket(family: AF_INET, on: loop)
+    var answered = 0
+    // How many were answered when another event had its turn after the first of them.
+    var before: Int?
+    for number in 1...100 {
+      let address = try #require(SocketAddress(text: "127.0.0.\(number):0"))
+      // The kernel answers at once: all replies are there when the loop begins.
+      socket.ping(address) { _ in
+        answered += 1
+        if answered == 1 { loop.inNextTurn { before = answered } }
+        if answered == 100 { loop.stop() }
+      }
+    }
+    loop.schedule(after: .seconds(10)) { loop.stop() }
+    loop.run()
+    #expect(answered == 100)
+    #expect(before.map { $0 <= 32 } == true, "\(before ?? 0)")
+  }
 }
 
 @Suite struct `An error of a connection` {

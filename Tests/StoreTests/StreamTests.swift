@@ -57,6 +57,20 @@ private final class StreamScene {
     }
   }
 
+  @Test func `a store that always has something is read at a pace`() throws {
+    try onLoop { loop in
+      let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .octets("*1\r\n:1\r\n") }
+      let scene = StreamScene(store.settings, on: loop)
+      scene.read()
+      #expect(await loop.until { !scene.replies.isEmpty })
+      let (begin, count) = (loop.now, scene.replies.count)
+      #expect(await loop.until { scene.replies.count >= count + 20 })
+      // 5 ms each, but for the first one, which may have been on its way.
+      #expect(loop.now - begin >= .milliseconds(19 * 5))
+      scene.stream.close()
+    }
+  }
+
   @Test func `a stream connects again, and takes up where it was`() throws {
     try onLoop { loop in
       let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .nothing }

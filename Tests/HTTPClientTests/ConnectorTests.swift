@@ -1,0 +1,37 @@
+// ConnectorTests.swift -- how many of a server's addresses are tried.
+
+import EventLoop
+import Glibc
+import TestSupport
+import Testing
+
+@testable import HTTPClient
+
+@Suite struct ConnectorTests {
+  /// Whether a connector finds the address that takes connections behind so many that refuse them.
+  private func connects(past refusing: Int) throws -> Bool {
+    let server = TestServer { _ in .send(response("x")) }
+    defer { server.stop() }
+    let loop = try EventLoop()
+    let hosts = (0..<refusing).map { [127, 0, 1, UInt8($0 + 1)] } + [[127, 0, 0, 1]]
+    var descriptor: Int32?
+    let connector = Connector(
+      to: hosts.compactMap { SocketAddress(octets: $0, port: server.port) }, userTimeout: .seconds(5), on: loop
+    ) { result in
+      descriptor = (try? result.get())?.descriptor
+      loop.stop()
+    }
+    loop.schedule(after: .seconds(20)) { loop.stop() }
+    loop.run()
+    connector.cancel()
+    if let descriptor { close(descriptor) }
+    return descriptor != nil
+  }
+
+  @Test func `16 addresses of a server are tried, and no more`() throws {
+    #expect(try connects(past: 15))
+    #expect(try !connects(past: 16))
+    // As many as fit into a message.
+    #expect(try !connects(past: 200))
+  }
+}
