@@ -2,7 +2,8 @@
 //
 // On the loop's thread only. The next resolver is asked when one has failed, or has said nothing for 300 ms. Data that
 // a later one has is given at once. Its negative answer is not: the network's first resolver knows the network's names,
-// and a later one denies them. Such an answer waits a second for the earlier resolvers, and says that they had none.
+// and a later one denies them. Such an answer waits a second for the earlier resolvers, a tenth for silent ones, and
+// says that they had none.
 // Three resolvers are waited for at once; before a fourth, the earliest one makes room.
 
 import DNSWire
@@ -14,6 +15,8 @@ final class OrderedQuestion: @unchecked Sendable {
   private static let patience = Duration.milliseconds(300)
   /// How long an answer waits for a better one.
   private static let longestHold = Duration.seconds(1)
+  /// The same for a resolver that seems silent: if it is alive, it has the network's names at hand.
+  private static let silentHold = Duration.milliseconds(100)
   /// Maximum resolvers in flight.
   static let mostTurns = 3
 
@@ -103,9 +106,15 @@ final class OrderedQuestion: @unchecked Sendable {
     }
     turns[place] = nil
     guard let negative else { return askNext() }
-    guard turns.keys.contains(where: { $0 < negative.place }) else { return conclude() }
+    // A silent resolver, which is asked last, is asked too: somebody's slow names may have made it seem so.
+    let silent = order[next...].firstIndex { $0 < order[negative.place] }
+    if let silent {
+      next = silent
+      askNext()
+    }
     timer.cancel()
-    holdOn()
+    guard turns.keys.contains(where: { order[$0] < order[negative.place] }) else { return conclude() }
+    holdOn(for: silent == nil ? Self.longestHold : Self.silentHold)
   }
 
   private func checked(_ report: Turn.Report) -> Turn.Report {
@@ -118,8 +127,8 @@ final class OrderedQuestion: @unchecked Sendable {
     latest = reason
   }
 
-  private func holdOn() {
-    if !hold.isSet { hold.set(after: Self.longestHold, on: clock) { [self] in conclude() } }
+  private func holdOn(for time: Duration = longestHold) {
+    if !hold.isSet { hold.set(after: time, on: clock) { [self] in conclude() } }
   }
 
   /// Gives the best of what there is.

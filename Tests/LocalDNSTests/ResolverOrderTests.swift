@@ -260,8 +260,17 @@ import Testing
     let scene = LabScene(.silent, .denying)
     ask(scene, 3, every: .seconds(2))
     let (result, time) = scene.ask(Question(name: DomainName(text: "nas.lan")!, type: .a))
-    #expect(time == .milliseconds(10))
+    #expect(time == .milliseconds(110))
     #expect(result.answer?.isOutOfOrder == true)
+  }
+
+  @Test func `keeps the network's names if only somebody's names are silent`() {
+    let router = LabServer { query in
+      query.question.name == DomainName(text: "nas.lan")! ? LabServer.address(1).habit(query) : []
+    }
+    let scene = LabScene(router, .denying)
+    ask(scene, 3, every: .seconds(2))
+    #expect(scene.ask("nas.lan") == (0, .milliseconds(20)))
   }
 
   @Test func `is asked first again on another network`() {
