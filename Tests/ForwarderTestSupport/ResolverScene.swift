@@ -92,7 +92,8 @@ final class ResolverScene: @unchecked Sendable {
 
   init(
     on loop: SimulatedLoop, _ upstreams: [any Upstream], local: (any LocalUpstream)? = nil, rules: [RouteRule] = [],
-    searchDomains: [String] = [], slots: Int = 4096, cacheOctets: Int = 8 << 20, cacheSeed: UInt64? = nil,
+    searchDomains: [String] = [], slots: Int = 4096, cacheOctets: Int = 8 << 20, cacheEntries: Int = 4000,
+    cacheSeed: UInt64? = nil,
     _ configure: (inout ResolverSettings) -> Void = { _ in }
   ) {
     self.loop = loop
@@ -100,7 +101,7 @@ final class ResolverScene: @unchecked Sendable {
       routes: ResolverScene.routes(providers: upstreams.count), maxInFlight: 1024, cacheEnabled: true,
       nxdomainCut: true, staleTTL: 30, localTimeout: .milliseconds(1500), longestFailureWait: .seconds(300))
     configure(&settings)
-    let bounds = CacheBounds(maxOctets: cacheOctets, maxEntries: 4000)
+    let bounds = CacheBounds(maxOctets: cacheOctets, maxEntries: cacheEntries)
     cache = cacheSeed.map { MessageCache(bounds, seed: $0) } ?? MessageCache(bounds)
     network = CurrentNetwork(of: cache)
     queries = ClientQueries(capacity: slots)

@@ -45,8 +45,10 @@ final class Life {
     service = LifeService(plan, zone, weather, on: loop)
     provider = LifeProvider(plan, service, on: loop)
     local = LifeLocalDNS(on: loop)
-    scene = ResolverScene(on: loop, [provider], local: plan.hasLocalDNS ? local.upstream : nil, cacheSeed: plan.seed) {
-      settings in
+    // Room for the names of all bursts: what is least recently used would leave a full cache, fresh or not.
+    scene = ResolverScene(
+      on: loop, [provider], local: plan.hasLocalDNS ? local.upstream : nil, cacheEntries: 16_000, cacheSeed: plan.seed
+    ) { settings in
       (settings.missesPerClient, settings.missesPerDomain) = (500, LifeHostileJudge.missesPerSecond)
       for index in settings.routes.indices { settings.routes[index].stale = plan.stale }
     }
