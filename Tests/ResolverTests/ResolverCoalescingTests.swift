@@ -58,6 +58,26 @@ import Testing
     #expect(scene.inFlight == 0)
   }
 
+  @Test func `what comes along from another network is not given to those who ask on this one`() throws {
+    let provider = ScriptedUpstream(on: loop) { question, _ in
+      let isAlone = question.type == .a
+      return .answer(
+        .addresses(question.name, isAlone ? "192.0.2.1" : "2001:db8::1"), after: .milliseconds(isAlone ? 200 : 100))
+    }
+    provider.along = { question in
+      guard question.type == .aaaa else { return [] }
+      return [(HTTPDNSQuestion(name: question.name, type: .a), .addresses(question.name, "192.0.2.2"))]
+    }
+    let scene = ResolverScene(on: loop, [provider])
+    scene.ask("www.example.com", .aaaa)
+    loop.advance(by: .milliseconds(50))
+    scene.cache.beginEpoch()
+    let number = scene.ask("www.example.com", .a)
+    loop.advance(by: .seconds(5))
+    #expect(try scene.reply(number).message.addresses == ["192.0.2.1"])
+    #expect(try scene.reply(number).after == .milliseconds(200))
+  }
+
   @Test func `spelling does not make questions different, and each client gets its own spelling back`() throws {
     let provider = provider()
     let scene = ResolverScene(on: loop, [provider])

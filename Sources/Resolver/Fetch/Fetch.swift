@@ -135,6 +135,11 @@ final class Fetch: QuestionInFlight, @unchecked Sendable {
     if !isImpatient, patienceEnd != nil { patienceEnd = resolver.loop.now + ResolverSettings.localDNSDelay }
   }
 
+  /// Whether its clients may have an answer that came along with another question's: of the same network and configuration.
+  func isServed(by other: Fetch) -> Bool {
+    !isRefresh && epoch == other.epoch && configuration === other.configuration
+  }
+
   /// How often the timer looks at a question that waits for a connection.
   static let queueInterval = ResolverSettings.localDNSDelay / 4
   /// An answer that is given so long after the clients' time is over has come before the machine slept.
