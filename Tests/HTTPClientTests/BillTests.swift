@@ -87,7 +87,7 @@ private final class FaultyService: Sendable {
       }
       guard round < Self.bursts else { break }
       service.isBurst.store(true, ordering: .relaxed)
-      for result in await origin.burst(Self.burst, timeout: .milliseconds(100)) {
+      for result in await origin.burst(Self.burst, timeout: .milliseconds(200)) {
         sent += result.timesSent
         results += 1
       }

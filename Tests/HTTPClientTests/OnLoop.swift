@@ -60,7 +60,7 @@ func withOrigin<Value: Sendable>(
     origin.close()
     loop.stop()
   }
-  loop.schedule(after: .seconds(30)) { loop.stop() }
+  loop.schedule(after: .seconds(120)) { loop.stop() }
   loop.run()
   guard let value = box.value else { throw TestTookTooLong() }
   return value
