@@ -101,7 +101,7 @@ import Testing
 
   @Test func `those that are not needed are closed, all but one`() throws {
     let (grown, left, after) = try withHeld {
-      $0.surplusTime = .milliseconds(20)
+      $0.surplusTime = .milliseconds(300)
     } body: { origin, held in
       _ = await origin.get()
       return await withTaskGroup(of: Void.self) { group in
