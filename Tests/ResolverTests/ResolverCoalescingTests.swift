@@ -22,6 +22,20 @@ import Testing
     }
   }
 
+  /// Answers A after `a`, and AAAA after `aaaa` together with another answer to A.
+  private func providerOfBoth(a: Duration, aaaa: Duration) -> ScriptedUpstream {
+    let provider = ScriptedUpstream(on: loop) { question, _ in
+      question.type == .a
+        ? .answer(.addresses(question.name, "192.0.2.1"), after: a)
+        : .answer(.addresses(question.name, "2001:db8::1"), after: aaaa)
+    }
+    provider.along = { question in
+      guard question.type == .aaaa else { return [] }
+      return [(HTTPDNSQuestion(name: question.name, type: .a), .addresses(question.name, "192.0.2.2"))]
+    }
+    return provider
+  }
+
   @Test func `a thousand equal questions are one request`() {
     let provider = provider()
     let scene = ResolverScene(on: loop, [provider])
@@ -36,15 +50,7 @@ import Testing
   }
 
   @Test func `an answer that comes along with another question's is given to those who wait`() throws {
-    let provider = ScriptedUpstream(on: loop) { question, _ in
-      let isAlone = question.type == .a
-      return .answer(
-        .addresses(question.name, isAlone ? "192.0.2.1" : "2001:db8::1"), after: .milliseconds(isAlone ? 1900 : 1400))
-    }
-    provider.along = { question in
-      guard question.type == .aaaa else { return [] }
-      return [(HTTPDNSQuestion(name: question.name, type: .a), .addresses(question.name, "192.0.2.2"))]
-    }
+    let provider = providerOfBoth(a: .milliseconds(1900), aaaa: .milliseconds(1400))
     let local = ScriptedLocalDNS(on: loop) { question, _ in
       .answer(.addresses(question.name, "10.0.0.1"), after: .milliseconds(1))
     }
@@ -59,15 +65,7 @@ import Testing
   }
 
   @Test func `what comes along from another network is not given to those who ask on this one`() throws {
-    let provider = ScriptedUpstream(on: loop) { question, _ in
-      let isAlone = question.type == .a
-      return .answer(
-        .addresses(question.name, isAlone ? "192.0.2.1" : "2001:db8::1"), after: .milliseconds(isAlone ? 200 : 100))
-    }
-    provider.along = { question in
-      guard question.type == .aaaa else { return [] }
-      return [(HTTPDNSQuestion(name: question.name, type: .a), .addresses(question.name, "192.0.2.2"))]
-    }
+    let provider = providerOfBoth(a: .milliseconds(200), aaaa: .milliseconds(100))
     let scene = ResolverScene(on: loop, [provider])
     scene.ask("www.example.com", .aaaa)
     loop.advance(by: .milliseconds(50))
