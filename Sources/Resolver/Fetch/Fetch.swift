@@ -136,7 +136,7 @@ final class Fetch: QuestionInFlight, @unchecked Sendable {
   }
 
   /// Whether its clients may have an answer that came along with another question's: of the same network and configuration.
-  func isServed(by other: Fetch) -> Bool {
+  func mayTakeAnswer(of other: Fetch) -> Bool {
     !isRefresh && epoch == other.epoch && configuration === other.configuration
   }
 

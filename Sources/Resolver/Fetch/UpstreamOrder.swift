@@ -145,7 +145,7 @@ extension Resolver {
       (origin.heat, origin.hits) = store.inheritance(asked, now: loop.now) ?? (0, 0)
       if isTranslatable(result, asked) {
         Task(executorPreference: loop) { await self.insertTranslated(result, to: asked, origin) }
-      } else if let waiting = inFlight[asked.key], waiting.isServed(by: fetch) {
+      } else if let waiting = inFlight[asked.key], waiting.mayTakeAnswer(of: fetch) {
         deliver(waiting, result)
       } else {
         insert(answer, to: asked, origin)
