@@ -36,7 +36,7 @@ private final class TurnWatch: Sendable {
     let ((first, second), connections) = try withHTTP2 { request in
       switch (request.connection, request.stream) {
       case (0, 1): .send("x")
-      case (0, _): .acts([.updateKeys(100_000)])
+      case (0, _): .acts([.updateKeys(4_000)])
       default: .send("y")
       }
     } body: { origin in
