@@ -91,6 +91,9 @@ final class LifeJudge {
   private static let localLifetime = 61 * second
   /// What a name may wait for a provider that has been silent for three seconds, and for one that refuses connections.
   private static let (longestSilence, longestRefusal) = (400 * millisecond, 150 * millisecond)
+  /// The same for a silent provider that has been slow: four times the longest time that counts as usual, a quarter of a
+  /// second.
+  private static let longestSilenceOfSlow = 1050 * millisecond
   /// What a provider said about a name itself (SERVFAIL) is remembered for five minutes, back or not.
   private static let failureAfterWord = 370 * second
 
@@ -302,11 +305,13 @@ final class LifeJudge {
     switch weather.outage(at: askedAt) {
     case .refusal where wait > LifeJudge.longestRefusal:
       violate(question, "waited \(wait / millisecond) ms for a provider that refuses connections")
-    case .silence where wait > LifeJudge.longestSilence && wasNoticed(began, before: askedAt):
+    case .silence where wait > longestSilence && wasNoticed(began, before: askedAt):
       violate(question, "waited \(wait / millisecond) ms for a provider that is silent")
     default: break
     }
   }
+
+  private var longestSilence: Int64 { plan.isSlow ? LifeJudge.longestSilenceOfSlow : LifeJudge.longestSilence }
 
   /// Whether a question has shown that the provider is silent: it had three seconds, and what was on its way before the
   /// outage had come.
