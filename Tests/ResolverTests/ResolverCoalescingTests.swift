@@ -76,6 +76,18 @@ import Testing
     #expect(try scene.reply(number).after == .milliseconds(200))
   }
 
+  @Test func `what comes along from an earlier configuration is not given to those who ask by this one`() throws {
+    let earlier = providerOfBoth(a: .milliseconds(200), aaaa: .milliseconds(100))
+    let scene = ResolverScene(on: loop, [earlier])
+    scene.ask("www.example.com", .aaaa)
+    loop.advance(by: .milliseconds(50))
+    scene.change(to: [provider(after: .milliseconds(200))])()
+    let number = scene.ask("www.example.com", .a)
+    loop.advance(by: .seconds(5))
+    #expect(try scene.reply(number).message.addresses == ["192.0.2.1"])
+    #expect(try scene.reply(number).after == .milliseconds(200))
+  }
+
   @Test func `spelling does not make questions different, and each client gets its own spelling back`() throws {
     let provider = provider()
     let scene = ResolverScene(on: loop, [provider])
