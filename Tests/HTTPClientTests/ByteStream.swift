@@ -138,14 +138,11 @@ final class ByteStream {
     }
   }
 
-  /// Sends so many updates of keys at once, prepared before.
-  func updateKeys(_ count: Int) {
+  /// Sends at once what `body` writes with TLS.
+  func prepare(_ body: () -> Void) {
     let prepared = BIO_new(BIO_s_mem())
     SSL_set0_wbio(tls, prepared)
-    for _ in 0..<count {
-      SSL_key_update(tls, SSL_KEY_UPDATE_NOT_REQUESTED)
-      SSL_do_handshake(tls)
-    }
+    body()
     var octets = [UInt8](repeating: 0, count: BIO_ctrl_pending(prepared))
     let length = BIO_read(prepared, &octets, Int32(octets.count))
     SSL_set0_wbio(tls, BIO_new_socket(descriptor, 0))
@@ -155,6 +152,12 @@ final class ByteStream {
       guard sent > 0 else { return }
       rest = rest.dropFirst(sent)
     }
+  }
+
+  /// Sends an update of keys (RFC 8446 section 4.6.3).
+  func updateKey(asksBack: Bool) {
+    SSL_key_update(tls, asksBack ? SSL_KEY_UPDATE_REQUESTED : SSL_KEY_UPDATE_NOT_REQUESTED)
+    SSL_do_handshake(tls)
   }
 
   func read(exactly count: Int) -> [UInt8]? {

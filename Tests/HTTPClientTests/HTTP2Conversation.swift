@@ -28,6 +28,8 @@ final class HTTP2Conversation {
   private static let ping: UInt8 = 6
   private static let goAway: UInt8 = 7
   private static let continuation: UInt8 = 9
+  /// A type that is ignored (RFC 9113 section 5.5).
+  private static let unknown: UInt8 = 0xF0
   private static let endStream: UInt8 = 1
   private static let acknowledge: UInt8 = 1
   private static let endHeaders: UInt8 = 4
@@ -182,7 +184,15 @@ final class HTTP2Conversation {
       }
     case .cork: stream.cork()
     case .uncork: stream.uncork()
-    case .updateKeys(let count): stream.updateKeys(count)
+    case .updateKeys(let count): stream.prepare { for _ in 0..<count { stream.updateKey(asksBack: false) } }
+    case .askForKeys(let count):
+      stream.prepare {
+        for _ in 0..<count {
+          stream.updateKey(asksBack: true)
+          send(Self.unknown, 0, 0, [])
+        }
+      }
+    case .run(let body): body()
     case .frame(let type, let flags, let stream, let octets): send(type, flags, stream, octets)
     }
     return true

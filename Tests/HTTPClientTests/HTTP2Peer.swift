@@ -43,6 +43,10 @@ enum HTTP2Act: Sendable {
   case begin(String)
   /// So many TLS messages without content, all at once: new keys (RFC 8446 section 4.6.3).
   case updateKeys(Int)
+  /// So many updates of keys that ask for one in return, and a frame without meaning after each.
+  case askForKeys(Int)
+  /// Anything else. Nothing is read or written meanwhile.
+  case run(@Sendable () -> Void)
   /// Keeps back what is sent, and sends it in one TLS record.
   case cork
   case uncork
@@ -66,6 +70,8 @@ final class HTTP2Peer: Sendable {
   let refusedConnections: Set<Int>
   /// Connections that choose HTTP/1.1.
   let http1Connections: Set<Int>
+  /// Octets of the receive buffer of each connection; nil for the system's default.
+  let room: Int32?
   private let state = Mutex(State())
 
   private struct State {
@@ -78,7 +84,8 @@ final class HTTP2Peer: Sendable {
 
   init(
     maxStreams: UInt32? = nil, laterStreams: UInt32? = nil, isStrict: Bool = false, silentConnections: Int = 0,
-    lateConnections: Set<Int> = [], refusedConnections: Set<Int> = [], http1Connections: Set<Int> = []
+    lateConnections: Set<Int> = [], refusedConnections: Set<Int> = [], http1Connections: Set<Int> = [],
+    room: Int32? = nil
   ) {
     self.maxStreams = maxStreams
     self.laterStreams = laterStreams ?? maxStreams
@@ -87,6 +94,7 @@ final class HTTP2Peer: Sendable {
     self.lateConnections = lateConnections
     self.refusedConnections = refusedConnections
     self.http1Connections = http1Connections
+    self.room = room
   }
 
   /// The most streams of one connection at a time under a limit that the client had acknowledged.

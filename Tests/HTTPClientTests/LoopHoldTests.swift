@@ -1,5 +1,6 @@
 // LoopHoldTests.swift -- how long one input of a hostile server holds the loop, and what its records do to the connection.
 
+import Dispatch
 import EventLoop
 import Glibc
 import Synchronization
@@ -49,6 +50,28 @@ private final class TurnWatch: Sendable {
     guard Stack.current == .streams else { return #expect(second.failure?.kind == .reset) }
     // The request is sent once more.
     #expect(second.response?.text == "y" && connections == 2)
+  }
+
+  @Test func `a server that asks for keys and reads nothing keeps the loop at rest`() throws {
+    let isReading = DispatchSemaphore(value: 0)
+    let turns = Mutex(0)
+    let ((first, second), connections) = try withHTTP2(peer: HTTP2Peer(room: 2048)) { request in
+      switch request.stream {
+      case 1: .send("x")
+      case 3: .acts([.askForKeys(6000), .run { isReading.wait() }, .respond("y")])
+      default: .send("z")
+      }
+    } body: { origin in
+      _ = await origin.get()
+      origin.loop.everyTurn { turns.withLock { $0 += 1 } }
+      let first = await origin.get(timeout: .seconds(1))
+      isReading.signal()
+      return (first, await origin.get(timeout: .seconds(20)))
+    }
+    #expect(first.failure?.kind == .timeout)
+    #expect(turns.withLock { $0 } < 2000)
+    #expect(second.response?.text == "z")
+    #expect(connections == 1)
   }
 
   @Test func `a few new keys are nothing special`() throws {

@@ -39,12 +39,17 @@ struct ReceivedRequest: Sendable {
 
 /// A socket that listens on loopback, by default on a free port of 127.0.0.1.
 ///
-/// - Parameter room: octets of the receive buffer of each connection; nil for the system's default.
+/// - Parameter room: octets of the receive buffer of each connection, which then also takes small segments, so that little
+///   fits into the other side's buffer; nil for the system's defaults.
 func listeningSocket(
   backlog: Int32, room: Int32? = nil, address number: UInt32 = 0x7F00_0001, port: UInt16 = 0
 ) -> (descriptor: Int32, port: UInt16) {
   let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-  if var room { setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &room, socklen_t(MemoryLayout<Int32>.size)) }
+  if var room {
+    var segment: Int32 = 536
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &room, socklen_t(MemoryLayout<Int32>.size))
+    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_MAXSEG, &segment, socklen_t(MemoryLayout<Int32>.size))
+  }
   var address = sockaddr_in()
   address.sin_family = sa_family_t(AF_INET)
   address.sin_addr.s_addr = number.bigEndian
@@ -94,7 +99,7 @@ final class TestServer: Sendable {
     self.react = react
     // OpenSSL writes without regard to a peer that is gone.
     signal(SIGPIPE, SIG_IGN)
-    (listener, port) = listeningSocket(backlog: 512)
+    (listener, port) = listeningSocket(backlog: 512, room: peer.room)
     spawn { $0.acceptAll() }
   }
 
