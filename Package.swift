@@ -83,13 +83,14 @@ let layer2: [Target] =
   + module("MessageCache", ["DNSWire", "CHotPath"])
   + module("Routing", ["DNSWire", "Files", "PublicSuffixes"])
   + module("Listener", ["EventLoop", "FairShares", "CSocket", "CEvent"])
-  + module("HTTPClient", ["EventLoop", "HTTPMessage", "CCurl", "CHTTP2", "CTLS", "CProcess"])
+  + module(
+    "HTTPClient", ["EventLoop", "HTTPMessage", "CCurl", "CHTTP2", "CTLS", "CProcess"], tests: ["TLSTestSupport"])
   + module("LocalDNS", ["EventLoop", "DNSWire", "Files"], tests: ["CEvent", "LocalDNSTestSupport"])
   + module("Refresh")
   + module("Ranking", ["DNSWire"])
   + module("Fleet", ["DNSWire", "Ciphers", "Files"])
   + module("Probing", ["EventLoop", "CSocket"])
-  + module("Store", ["EventLoop", "CTLS"])
+  + module("Store", ["EventLoop", "CTLS"], tests: ["TLSTestSupport"])
   + module("FairShares", ["DNSWire", "CHotPath", "PublicSuffixes"])
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
   + module("Persistence", ["MessageCache", "EventLoop", "Ciphers", "Files"], tests: ["DNSWire"])
@@ -197,6 +198,10 @@ let programs: [Target] =
       swiftSettings: strict),
     .target(
       name: "TestSupport", dependencies: ["EventLoop", "Refresh", logging], path: "Tests/TestSupport", cSettings: glibc,
+      swiftSettings: strict),
+    // The server's side of a TLS connection, as hostile as a test wants it.
+    .target(
+      name: "TLSTestSupport", dependencies: ["CTLS"], path: "Tests/TLSTestSupport", cSettings: glibc,
       swiftSettings: strict),
     // Odd plain resolvers on a virtual clock.
     .target(

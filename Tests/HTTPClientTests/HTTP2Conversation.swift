@@ -1,5 +1,7 @@
 // HTTP2Conversation.swift -- just enough of RFC 9113 to respond: frames are read, compressed header fields are not.
 
+import TLSTestSupport
+
 /// The server's side of one HTTP/2 connection.
 final class HTTP2Conversation {
   private let stream: ByteStream

@@ -3,6 +3,7 @@
 import CCurl
 import Glibc
 import Synchronization
+import TLSTestSupport
 
 /// What the server does with one request.
 enum Reaction: Sendable {
@@ -93,8 +94,12 @@ final class TestServer: Sendable {
     tls: Bool = false, http2: Bool = false, highestTLS: Int = 0x0304, peer: HTTP2Peer = HTTP2Peer(),
     react: @escaping @Sendable (ReceivedRequest) -> Reaction
   ) {
-    self.tls = tls ? TLSContext(http2: http2, highest: highestTLS) : nil
-    plainTLS = tls && http2 ? TLSContext(http2: false, highest: highestTLS) : nil
+    func context(http2: Bool) -> TLSContext {
+      TLSContext(
+        certificate: Certificates.server, key: Certificates.serverKey, http2: http2, highest: highestTLS)
+    }
+    self.tls = tls ? context(http2: http2) : nil
+    plainTLS = tls && http2 ? context(http2: false) : nil
     self.peer = peer
     self.react = react
     // OpenSSL writes without regard to a peer that is gone.
@@ -182,6 +187,18 @@ final class TestServer: Sendable {
       case .stall, .respondTogether, .respondWhenQuiet, .acts: continue
       }
     }
+  }
+}
+
+extension ByteStream {
+  /// An HTTP/1.1 request with a body as long as Content-Length says.
+  fileprivate func readRequest(connection: Int) -> ReceivedRequest? {
+    guard let head = read(through: Array("\r\n\r\n".utf8)) else { return nil }
+    let text = String(decoding: head, as: UTF8.self)
+    let field = text.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length: ") }
+    guard let body = read(exactly: field.flatMap { Int($0.dropFirst(16)) } ?? 0) else { return nil }
+    return ReceivedRequest(
+      head: text, body: body, connection: connection, isResumed: isResumed, earlyData: earlyData)
   }
 }
 

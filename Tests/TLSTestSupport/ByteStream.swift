@@ -1,21 +1,24 @@
 // ByteStream.swift -- the test server's end of a connection, in the clear or over TLS.
 
-import CCurl
+import CTLS
 import Glibc
 
-/// The certificate of `dns.test` in OpenSSL's form.
-final class TLSContext: @unchecked Sendable {
+/// A certificate in OpenSSL's form.
+package final class TLSContext: @unchecked Sendable {
   fileprivate let context: OpaquePointer
 
-  /// - Parameter highest: the highest version that is spoken, as it stands on the wire.
-  init(http2: Bool, highest: Int = 0x0304) {
+  /// - Parameters:
+  ///   - certificate: in PEM.
+  ///   - key: the certificate's, in PEM.
+  ///   - highest: the highest version that is spoken, as it stands on the wire.
+  package init(certificate pem: String, key keyPEM: String, http2: Bool = false, highest: Int = 0x0304) {
     context = SSL_CTX_new(TLS_server_method())
     // Otherwise OpenSSL itself, and not the client, would refuse an old version.
     SSL_CTX_set_cipher_list(context, "ALL:@SECLEVEL=0")
     SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, 0x0301, nil)
     SSL_CTX_ctrl(context, SSL_CTRL_SET_MAX_PROTO_VERSION, highest, nil)
-    let certificate = PEM_read_bio_X509(bio(Certificates.server), nil, nil, nil)
-    let key = PEM_read_bio_PrivateKey(bio(Certificates.serverKey), nil, nil, nil)
+    let certificate = PEM_read_bio_X509(bio(pem), nil, nil, nil)
+    let key = PEM_read_bio_PrivateKey(bio(keyPEM), nil, nil, nil)
     precondition(SSL_CTX_use_certificate(context, certificate) == 1, "no certificate")
     precondition(SSL_CTX_use_PrivateKey(context, key) == 1, "no key")
     // Whoever wants to may send early data: a client that sends none does so of its own accord.
@@ -52,21 +55,26 @@ private func selectHTTP2(
 }
 
 /// TLS 1.3 early data, also called 0-RTT (RFC 8446 section 2.3).
-struct EarlyData: Sendable {
+package struct EarlyData: Sendable {
   /// Whether the session permits it, for the next connection that resumes it.
-  var isPermitted = false
+  package var isPermitted = false
   /// Whether the client sent or announced any.
-  var wasSent = false
+  package var wasSent = false
+
+  package init(isPermitted: Bool = false, wasSent: Bool = false) {
+    self.isPermitted = isPermitted
+    self.wasSent = wasSent
+  }
 }
 
 /// Blocking reads and writes; nil or nothing once the connection has ended.
-final class ByteStream {
-  let descriptor: Int32
+package final class ByteStream {
+  package let descriptor: Int32
   private var tls: OpaquePointer?
   private var buffer: [UInt8] = []
 
   /// Nil where the handshake fails.
-  init?(_ descriptor: Int32, _ context: TLSContext?) {
+  package init?(_ descriptor: Int32, _ context: TLSContext?) {
     self.descriptor = descriptor
     var one: Int32 = 1
     setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
@@ -79,12 +87,12 @@ final class ByteStream {
   deinit { if tls != nil { SSL_free(tls) } }
 
   /// Lets the end of the connection be a reset.
-  func resetsAtEnd() {
+  package func resetsAtEnd() {
     var linger = linger(l_onoff: 1, l_linger: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<linger>.size))
   }
 
-  var isHTTP2: Bool {
+  package var isHTTP2: Bool {
     guard let tls else { return false }
     var name: UnsafePointer<UInt8>?
     var length: UInt32 = 0
@@ -93,9 +101,9 @@ final class ByteStream {
   }
 
   /// Whether the connection resumed the TLS session of an earlier one.
-  var isResumed: Bool { tls.map { SSL_session_reused($0) == 1 } ?? false }
+  package var isResumed: Bool { tls.map { SSL_session_reused($0) == 1 } ?? false }
 
-  var earlyData: EarlyData {
+  package var earlyData: EarlyData {
     guard let tls else { return EarlyData() }
     return EarlyData(
       isPermitted: SSL_SESSION_get_max_early_data(SSL_get_session(tls)) > 0,
@@ -103,7 +111,7 @@ final class ByteStream {
   }
 
   /// Whether nothing came for so long.
-  func isQuiet(for milliseconds: Int32) -> Bool {
+  package func isQuiet(for milliseconds: Int32) -> Bool {
     guard buffer.isEmpty, tls.map({ SSL_pending($0) }) ?? 0 == 0 else { return false }
     var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     return poll(&entry, 1, milliseconds) == 0
@@ -112,16 +120,16 @@ final class ByteStream {
   private var kept: [UInt8]?
 
   /// Keeps what is written until `uncork`.
-  func cork() { kept = [] }
+  package func cork() { kept = [] }
 
   /// Writes what was kept, at once.
-  func uncork() {
+  package func uncork() {
     let octets = kept ?? []
     kept = nil
     write(octets)
   }
 
-  func write(_ octets: [UInt8]) {
+  package func write(_ octets: [UInt8]) {
     guard kept == nil else {
       kept! += octets
       return
@@ -139,7 +147,7 @@ final class ByteStream {
   }
 
   /// Sends at once what `body` writes with TLS.
-  func prepare(_ body: () -> Void) {
+  package func prepare(_ body: () -> Void) {
     let prepared = BIO_new(BIO_s_mem())
     SSL_set0_wbio(tls, prepared)
     body()
@@ -155,31 +163,25 @@ final class ByteStream {
   }
 
   /// Sends an update of keys (RFC 8446 section 4.6.3).
-  func updateKey(asksBack: Bool) {
+  package func updateKey(asksBack: Bool) {
     SSL_key_update(tls, asksBack ? SSL_KEY_UPDATE_REQUESTED : SSL_KEY_UPDATE_NOT_REQUESTED)
     SSL_do_handshake(tls)
   }
 
-  func read(exactly count: Int) -> [UInt8]? {
+  /// What comes up to and with `end`.
+  package func read(through end: [UInt8]) -> [UInt8]? {
+    while true {
+      if let start = buffer.indices.first(where: { buffer[$0...].starts(with: end) }) {
+        return read(exactly: start + end.count)
+      }
+      if !fill() { return nil }
+    }
+  }
+
+  package func read(exactly count: Int) -> [UInt8]? {
     while buffer.count < count { if !fill() { return nil } }
     defer { buffer.removeFirst(count) }
     return Array(buffer[..<count])
-  }
-
-  /// An HTTP/1.1 request with a body as long as Content-Length says.
-  func readRequest(connection: Int) -> ReceivedRequest? {
-    let end = Array("\r\n\r\n".utf8)
-    var length: Int?
-    while length == nil {
-      length = buffer.indices.first { buffer[$0...].starts(with: end) }.map { $0 + end.count }
-      if length == nil, !fill() { return nil }
-    }
-    guard let head = read(exactly: length!) else { return nil }
-    let text = String(decoding: head, as: UTF8.self)
-    let field = text.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length: ") }
-    guard let body = read(exactly: field.flatMap { Int($0.dropFirst(16)) } ?? 0) else { return nil }
-    return ReceivedRequest(
-      head: text, body: body, connection: connection, isResumed: isResumed, earlyData: earlyData)
   }
 
   private func fill() -> Bool {
