@@ -122,7 +122,8 @@ final class StoreSocket {
     }
     if begin == output.count {
       output.removeAll(keepingCapacity: output.capacity <= buffer.count)
-      writeEvent = nil
+      // Without a read event, OpenSSL waits to write before it reads on.
+      if readEvent != nil { writeEvent = nil }
     } else {
       output.removeFirst(begin)
     }
