@@ -144,13 +144,14 @@ private final class StreamSocket: KernelSocket, ServerSocket {
     guard let octets = receive() else { return }
     guard !octets.isEmpty else { return fail(.closed) }
     received += octets
-    while descriptor >= 0, received.count >= 2 {
-      let end = 2 + Int(received[0]) << 8 + Int(received[1])
-      guard received.count >= end else { return }
-      let message = received[2..<end]
-      received = Array(received[end...])
-      found(message)
+    var begin = 0
+    while descriptor >= 0, received.count - begin >= 2 {
+      let end = begin + 2 + Int(received[begin]) << 8 + Int(received[begin + 1])
+      guard received.count >= end else { break }
+      found(received[(begin + 2)..<end])
+      begin = end
     }
+    received.removeFirst(begin)
   }
 
   private func flush() {

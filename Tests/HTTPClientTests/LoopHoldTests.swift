@@ -2,31 +2,11 @@
 
 import Dispatch
 import EventLoop
-import Glibc
 import Synchronization
 import TestSupport
 import Testing
 
 @testable import HTTPClient
-
-/// The longest CPU time of one turn of a loop.
-private final class TurnWatch: Sendable {
-  private let seen = Mutex<(last: Int64?, longest: Int64)>((nil, 0))
-
-  var longest: Duration { .nanoseconds(seen.withLock { $0.longest }) }
-
-  func watch(_ loop: EventLoop) {
-    loop.everyTurn { [self] in
-      var time = timespec()
-      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-      let now = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
-      seen.withLock {
-        if let last = $0.last { $0.longest = max($0.longest, now - last) }
-        $0.last = now
-      }
-    }
-  }
-}
 
 @Suite(.serialized) struct `One input of a server` {
   /// Debug code is slow, and OpenSSL's is not.

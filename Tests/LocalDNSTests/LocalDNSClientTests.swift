@@ -333,6 +333,37 @@ private func isFree(_ port: UInt16) -> Bool {
     }
   }
 
+  @Test func `any number of empty frames holds the loop for no time`() throws {
+    try onLoop { loop in
+      let zeros = Array(repeating: [UInt8](repeating: 0, count: 65_000), count: 20)
+      let server = ScriptedServer(
+        on: loop, onDatagram: Self.truncated, onStream: { [.portions(zeros + [framed(response($0))])] })
+      let watch = TurnWatch()
+      watch.watch(loop)
+      #expect(await LocalDNSClient(loop: loop).ask([server.address]).address == [192, 0, 2, 1])
+      // Debug code takes ten times as long.
+      #expect(watch.longest < .milliseconds(50))
+    }
+  }
+
+  @Test func `an answer of many records that is cut off holds the loop for no time`() throws {
+    try onLoop { loop in
+      let server = ScriptedServer(
+        on: loop, onDatagram: Self.truncated,
+        onStream: { query in
+          var octets = Array(response(query) { $0.answers = [] })
+          (octets[6], octets[7]) = (255, 255)
+          // The root, type 65280 of the class IN, a TTL of 0 and no data.
+          while octets.count < 65_500 { octets += [0, 255, 0, 0, 1, 0, 0, 0, 0, 0, 0] }
+          return [.reply(octets)]
+        })
+      let watch = TurnWatch()
+      watch.watch(loop)
+      _ = await LocalDNSClient(loop: loop).ask([server.address])
+      #expect(watch.longest < .milliseconds(50))
+    }
+  }
+
   @Test func `frames that do not belong to the query are skipped`() throws {
     try onLoop { loop in
       let server = ScriptedServer(

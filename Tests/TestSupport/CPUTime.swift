@@ -1,6 +1,8 @@
 // CPUTime.swift -- how long something keeps a thread busy, for tests of work that must not be the square of its input.
 
+import EventLoop
 import Glibc
+import Synchronization
 
 /// The CPU time of this thread that something takes, in nanoseconds: the least of three measurements on a busy machine.
 public func cpuTime(_ body: () throws -> Void) rethrows -> Int {
@@ -16,4 +18,26 @@ public func cpuTime(_ body: () throws -> Void) rethrows -> Int {
     least = min(least, now() - begin)
   }
   return least
+}
+
+/// The longest CPU time of one turn of a loop.
+public final class TurnWatch: Sendable {
+  private let seen = Mutex<(last: Int64?, longest: Int64)>((nil, 0))
+
+  public var longest: Duration { .nanoseconds(seen.withLock { $0.longest }) }
+
+  public init() {}
+
+  /// Begins to watch.
+  public func watch(_ loop: EventLoop) {
+    loop.everyTurn { [self] in
+      var time = timespec()
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+      let now = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+      seen.withLock {
+        if let last = $0.last { $0.longest = max($0.longest, now - last) }
+        $0.last = now
+      }
+    }
+  }
 }
