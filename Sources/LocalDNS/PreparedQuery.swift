@@ -41,8 +41,8 @@ package struct PreparedQuery {
 
   /// Compares ID and question (RFC 5452 section 4.2), ignoring case.
   package func judge(_ reply: ArraySlice<UInt8>) -> ReplyMatch {
+    guard reply.count >= 2, reply.prefix(2).elementsEqual(octets.prefix(2)) else { return .foreign }
     let octets = Array(reply)
-    guard octets.count >= 2, octets[0] == self.octets[0], octets[1] == self.octets[1] else { return .foreign }
     guard octets.count >= Header.octetCount else { return .truncated(nil) }
     // QR is set and OPCODE is QUERY.
     guard octets[2] & 0xF8 == 0x80 else { return .unusable(.noResponse) }
@@ -57,27 +57,9 @@ package struct PreparedQuery {
       return message.header.tc ? .truncated(message) : .response(message)
     } catch {
       let isCut = error == .truncated || octets[2] & 0x02 != 0
-      return isCut ? .truncated(PreparedQuery.wholeRecords(octets)) : .unusable(.malformed)
+      return isCut ? .truncated(Message.wholeRecords(of: octets)) : .unusable(.malformed)
     }
   }
 
   private func same(_ octets: (UInt8, UInt8)) -> Bool { asciiLowercase(octets.0) == asciiLowercase(octets.1) }
-
-  /// The records of the answer section that arrived in whole, found by bisection.
-  private static func wholeRecords(_ reply: [UInt8]) -> Message? {
-    var octets = reply
-    for place in 8..<12 { octets[place] = 0 }
-    var (count, tooMany) = (0, Int(reply[6]) << 8 + Int(reply[7]) + 1)
-    var whole: Message?
-    while tooMany - count > 1 {
-      let middle = (count + tooMany) / 2
-      (octets[6], octets[7]) = (UInt8(middle >> 8), UInt8(middle & 0xFF))
-      if let message = try? Message.parse(octets) {
-        (whole, count) = (message, middle)
-      } else {
-        tooMany = middle
-      }
-    }
-    return whole
-  }
 }

@@ -16,25 +16,43 @@ extension Message {
 
   /// Parses a message as above, without copying the octets.
   public static func parse(_ octets: Span<UInt8>) throws(WireError) -> Message {
-    guard octets.count >= Header.octetCount else { throw .shortHeader }
     var reader = WireReader(octets)
-    var message = Message(id: try reader.short(), header: Header(bits: try reader.short()))
-    let questionCount = try reader.short()
-    let answerCount = try reader.short()
-    let authorityCount = try reader.short()
-    let additionalCount = try reader.short()
-    for _ in 0..<questionCount {
-      let question = Question(name: try reader.name(), type: RecordType(try reader.short()))
-      message.questions.append(Entry(question, qclass: RecordClass(rawValue: try reader.short())))
-    }
-    message.answers = try message.records(answerCount, of: .answer, &reader)
-    message.authorities = try message.records(authorityCount, of: .authority, &reader)
+    var (message, counts) = try begin(&reader)
+    message.answers = try message.records(counts.answers, of: .answer, &reader)
+    message.authorities = try message.records(counts.authorities, of: .authority, &reader)
     do {
-      message.additionals = try message.records(additionalCount, of: .additional, &reader)
+      message.additionals = try message.records(counts.additionals, of: .additional, &reader)
     } catch {
       guard error != .tooMuchWork else { throw error }
     }
     return message
+  }
+
+  /// The records of the answer section that arrived in whole, of a message that is cut off; nil if there are none.
+  public static func wholeRecords(of octets: [UInt8]) -> Message? {
+    var reader = WireReader(octets.span)
+    guard let (beginning, counts) = try? begin(&reader) else { return nil }
+    var message = beginning
+    var records: [ResourceRecord] = []
+    try? message.add(counts.answers, of: .answer, to: &records, &reader)
+    message.answers = records
+    return records.isEmpty ? nil : message
+  }
+
+  /// How many records each section is said to have.
+  private typealias Counts = (answers: UInt16, authorities: UInt16, additionals: UInt16)
+
+  /// Reads what comes before the records.
+  private static func begin(_ reader: inout WireReader) throws(WireError) -> (Message, Counts) {
+    guard reader.remaining >= Header.octetCount else { throw .shortHeader }
+    var message = Message(id: try reader.short(), header: Header(bits: try reader.short()))
+    let questionCount = try reader.short()
+    let counts = (try reader.short(), try reader.short(), try reader.short())
+    for _ in 0..<questionCount {
+      let question = Question(name: try reader.name(), type: RecordType(try reader.short()))
+      message.questions.append(Entry(question, qclass: RecordClass(rawValue: try reader.short())))
+    }
+    return (message, counts)
   }
 
   private enum Section { case answer, authority, additional }
@@ -43,6 +61,13 @@ extension Message {
     _ count: UInt16, of section: Section, _ reader: inout WireReader
   ) throws(WireError) -> [ResourceRecord] {
     var records: [ResourceRecord] = []
+    try add(count, of: section, to: &records, &reader)
+    return records
+  }
+
+  private mutating func add(
+    _ count: UInt16, of section: Section, to records: inout [ResourceRecord], _ reader: inout WireReader
+  ) throws(WireError) {
     var last: (pointer: UInt16, name: DomainName)?
     for _ in 0..<count {
       let begin = reader.position
@@ -74,7 +99,6 @@ extension Message {
         foreignRecordCount += 1
       }
     }
-    return records
   }
 
   /// An owner name. Reuses QNAME or the previous owner, which most records point to.
