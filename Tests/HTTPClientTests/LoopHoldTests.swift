@@ -1,5 +1,6 @@
 // LoopHoldTests.swift -- how long one input of a hostile server holds the loop, and what its records do to the connection.
 
+import CTLS
 import Dispatch
 import EventLoop
 import Synchronization
@@ -64,6 +65,32 @@ import Testing
     }
     #expect(texts == (0..<20).map { "\(2 * $0 + 1)" })
     #expect(connections == 1)
+  }
+
+  @Test(.onBothStacks, arguments: [("ffdhe8192", 0), (nil, 200)] as [(String?, Int)])
+  func `no handshake holds the loop`(groups: String?, copies: Int) throws {
+    let server = TestServer(tls: true, http2: true, groups: groups, copies: copies) { _ in .send("x") }
+    defer { server.stop() }
+    let watch = TurnWatch()
+    // Nobody signed the server's certificate.
+    let result = try withOrigin(server, scheme: .https) { origin in
+      watch.watch(origin.loop)
+      return await origin.get()
+    }
+    #expect(result.failure?.kind == .tls)
+    #expect(watch.longest < Self.most)
+  }
+
+  @Test func `no suite is offered whose key exchange a server can make long`() throws {
+    let context = try #require(SSL_CTX_new(TLS_client_method()))
+    defer { SSL_CTX_free(context) }
+    ctls_bound_work(UnsafeMutableRawPointer(context))
+    let suites = SSL_CTX_get_ciphers(context)
+    let exchanges = (0..<OPENSSL_sk_num(suites)).map {
+      SSL_CIPHER_get_kx_nid(OpaquePointer(OPENSSL_sk_value(suites, $0)))
+    }
+    #expect(exchanges.contains(NID_kx_ecdhe))
+    #expect(!exchanges.contains(NID_kx_dhe) && !exchanges.contains(NID_kx_dhe_psk))
   }
 
   /// One field of 4,000 octets that HPACK keeps, and then 16,000 references to it, an octet each, in every frame.

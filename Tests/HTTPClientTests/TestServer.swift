@@ -89,14 +89,19 @@ final class TestServer: Sendable {
   /// - Parameters:
   ///   - http2: whether HTTP/2 is offered, which takes TLS.
   ///   - highestTLS: the highest version of TLS, as it stands on the wire.
+  ///   - groups: the groups for the key exchange; nil for OpenSSL's.
+  ///   - copies: how often the certificate is sent once more.
   ///   - peer: how HTTP/2 is spoken.
   init(
-    tls: Bool = false, http2: Bool = false, highestTLS: Int = 0x0304, peer: HTTP2Peer = HTTP2Peer(),
+    tls: Bool = false, http2: Bool = false, highestTLS: Int = 0x0304, groups: String? = nil, copies: Int = 0,
+    peer: HTTP2Peer = HTTP2Peer(),
     react: @escaping @Sendable (ReceivedRequest) -> Reaction
   ) {
     func context(http2: Bool) -> TLSContext {
       TLSContext(
-        certificate: Certificates.server, key: Certificates.serverKey, http2: http2, highest: highestTLS)
+        certificate: Certificates.server, key: Certificates.serverKey, http2: http2, highest: highestTLS,
+        groups: groups,
+        copies: copies)
     }
     self.tls = tls ? context(http2: http2) : nil
     plainTLS = tls && http2 ? context(http2: false) : nil

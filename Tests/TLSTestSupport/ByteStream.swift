@@ -11,7 +11,12 @@ package final class TLSContext: @unchecked Sendable {
   ///   - certificate: in PEM.
   ///   - key: the certificate's, in PEM.
   ///   - highest: the highest version that is spoken, as it stands on the wire.
-  package init(certificate pem: String, key keyPEM: String, http2: Bool = false, highest: Int = 0x0304) {
+  ///   - groups: the groups for the key exchange, as OpenSSL names them; nil for its default.
+  ///   - copies: how often the certificate is sent once more.
+  package init(
+    certificate pem: String, key keyPEM: String, http2: Bool = false, highest: Int = 0x0304, groups: String? = nil,
+    copies: Int = 0
+  ) {
     context = SSL_CTX_new(TLS_server_method())
     // Otherwise OpenSSL itself, and not the client, would refuse an old version.
     SSL_CTX_set_cipher_list(context, "ALL:@SECLEVEL=0")
@@ -21,6 +26,13 @@ package final class TLSContext: @unchecked Sendable {
     let key = PEM_read_bio_PrivateKey(bio(keyPEM), nil, nil, nil)
     precondition(SSL_CTX_use_certificate(context, certificate) == 1, "no certificate")
     precondition(SSL_CTX_use_PrivateKey(context, key) == 1, "no key")
+    if let groups {
+      let set = groups.withCString {
+        SSL_CTX_ctrl(context, SSL_CTRL_SET_GROUPS_LIST, 0, UnsafeMutableRawPointer(mutating: $0))
+      }
+      precondition(set == 1, "no such group")
+    }
+    for _ in 0..<copies { SSL_CTX_ctrl(context, SSL_CTRL_CHAIN_CERT, 1, UnsafeMutableRawPointer(certificate)) }
     // Whoever wants to may send early data: a client that sends none does so of its own accord.
     SSL_CTX_set_max_early_data(context, 16_384)
     SSL_CTX_set_options(context, noAntiReplay)
