@@ -7,9 +7,14 @@ import EventLoop
 /// The tasks that wait for one event.
 final class Waiters {
   private let loop: any Loop
-  private var waiting: [Waiter] = []
+  /// Those that wait, by the order in which they came.
+  private var waiting: [UInt64: Waiter] = [:]
+  private var nextNumber: UInt64 = 0
 
   init(on loop: any Loop) { self.loop = loop }
+
+  /// How many wait.
+  var count: Int { waiting.count }
 
   /// Suspends until `resumeAll` is called or the timeout expires; not at all if `isNeeded` is false.
   ///
@@ -18,17 +23,22 @@ final class Waiters {
     loop.assertCurrent()
     await withCheckedContinuation { continuation in
       guard isNeeded() else { return continuation.resume() }
-      let waiter = Waiter(continuation)
-      waiter.timer.set(after: timeout, on: loop) { waiter.resume() }
-      waiting.append(waiter)
+      let (number, waiter) = (nextNumber, Waiter(continuation))
+      nextNumber += 1
+      waiting[number] = waiter
+      waiter.timer.set(after: timeout, on: loop) { [weak self] in
+        self?.waiting[number] = nil
+        waiter.resume()
+      }
     }
   }
 
   /// Resumes all waiting tasks.
   func resumeAll() {
     loop.assertCurrent()
-    for waiter in waiting { waiter.resume() }
-    waiting = []
+    let resumed = waiting.sorted { $0.key < $1.key }
+    waiting = [:]
+    for (_, waiter) in resumed { waiter.resume() }
   }
 }
 

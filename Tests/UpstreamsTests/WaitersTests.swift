@@ -25,6 +25,12 @@ import Testing
     #expect(wait(atMost: .milliseconds(500), isNeeded: true) == .milliseconds(500))
   }
 
+  @Test func `nothing is left of a wait whose time is over`() {
+    nonisolated(unsafe) let waiters = Waiters(on: loop)
+    loop.run { await waiters.wait(atMost: .seconds(1)) { true } }
+    #expect(waiters.count == 0)
+  }
+
   @Test func `an event that has come already is not waited for`() {
     #expect(wait(atMost: .seconds(3), isNeeded: false) == .zero)
   }
