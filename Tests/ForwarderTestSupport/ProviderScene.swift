@@ -6,6 +6,7 @@ import EventLoop
 import HTTPClient
 import HTTPDNS
 import HTTPMessage
+import LocalDNS
 import TestSupport
 
 @testable import Upstreams
@@ -23,10 +24,12 @@ final class ProviderScene: @unchecked Sendable {
   /// How often the provider said that it is back.
   private(set) var recoveries = 0
 
+  /// - Parameter lookUp: how long it takes to resolve the servers' names; nil if they are given by address.
   init(
     on loop: SimulatedLoop = SimulatedLoop(), _ servers: [Script],
     _ settings: Configuration.Provider = .tested(name: "first", hasAccount: true),
-    dialect: any Dialect = JSONDialect(flavour: .generic, path: "/resolve"), isVerified: Bool = true
+    dialect: any Dialect = JSONDialect(flavour: .generic, path: "/resolve"), isVerified: Bool = true,
+    lookUp: Duration? = nil, certificateClock: CertificateClock? = nil
   ) {
     self.loop = loop
     let transports = servers.map { ScriptedTransport(on: loop, $0) }
@@ -34,10 +37,17 @@ final class ProviderScene: @unchecked Sendable {
     provider = HTTPDNSProvider(
       settings, dialect: dialect,
       servers: transports.enumerated().map { number, transport in
-        ProviderServer("server\(number)", addresses: [IPAddress(text: "192.0.2.1")!], isVerified: isVerified) { _ in
-          transport
+        guard let lookUp else {
+          return ProviderServer(
+            "server\(number)", addresses: [IPAddress(text: "192.0.2.1")!], isVerified: isVerified
+          ) { _ in transport }
         }
-      }, loop: loop
+        let plain = ScriptedPlainDNS(on: loop) { _, _ in (["192.0.2.1"], 300, lookUp) }
+        let names = HostLookUp(DomainName(text: "dns.example")!, types: [.a], client: plain, loop: loop) {
+          [PlainResolver(SocketAddress(text: "192.0.2.53:53")!)]
+        }
+        return ProviderServer("server\(number)", lookUp: names, isVerified: isVerified) { _ in transport }
+      }, loop: loop, certificateClock: certificateClock
     ) { [notes, details] level, line in (level == .debug ? details : notes).add(line) }
     provider.reportRecovery { [weak self] in self?.recoveries += 1 }
   }

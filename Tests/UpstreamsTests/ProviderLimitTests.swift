@@ -70,6 +70,36 @@ import Testing
     #expect(scene.ask().isAnswer)
   }
 
+  @Test func `questions that wait for a server's name keep to the day's units`() {
+    let scene = ProviderScene(
+      [Scene.always(ProviderLimitTests.good)], .tested(name: "first", unitsPerDay: 5),
+      dialect: AliDNSDialect(credential: nil, isEncrypted: true), lookUp: .milliseconds(200))
+    let results = scene.askAtOnce((0..<20).map { "n\($0).example" })
+    #expect(scene.servers[0].sent.count == 1)
+    #expect(results.count { $0.failure?.consequence == .notAsked } == 19)
+  }
+
+  @Test func `the time is asked for within the day's units, and ever more seldom`() {
+    // The machine's clock is before the day of the build, and no reply says what time it is.
+    let scene = ProviderScene(
+      [Scene.always(ProviderLimitTests.good)], .tested(name: "first", unitsPerDay: 50),
+      dialect: AliDNSDialect(credential: nil, isEncrypted: true),
+      certificateClock: CertificateClock(buildTime: 2_000_000_000) { 0 })
+    let question = HTTPDNSQuestion(name: DomainName(text: www)!, type: .a)
+    for _ in 0..<3600 {
+      #expect(scene.provider.awaitsTime(toAsk: question))
+      scene.loop.advance(by: .seconds(1))
+    }
+    // Of 5, 10, 20 … 300 s.
+    let first = scene.servers[0].sent.count
+    #expect((10...20).contains(first))
+    for _ in 0..<5 * 3600 {
+      _ = scene.provider.awaitsTime(toAsk: question)
+      scene.loop.advance(by: .seconds(1))
+    }
+    #expect(scene.provider.counters.units <= 50)
+  }
+
   @Test(arguments: [true, false])
   func `each time that a request was put on the wire is paid for`(isAnswered: Bool) {
     var failure = HTTPFailure(.reset, "cut off")

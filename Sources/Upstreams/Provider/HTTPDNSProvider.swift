@@ -66,6 +66,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   let certificateClock: CertificateClock?
   /// The earliest time for another request for the time; nil while one is in flight.
   var nextTimeCheck: BootInstant? = BootInstant(nanoseconds: .min)
+  /// The pause after it, if it does not yield the time.
+  var timeCheckPause = HTTPDNSProvider.timeCheckPause
   private var notListed = NotListedNames()
   private var pairs = PairedNames()
   private(set) var pairsInFlight: [HTTPDNSQuestion: SharedTransfer] = [:]
@@ -281,12 +283,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       refusal.isLogged = true
       return refusal
     }
-    guard hasUnits else {
-      var refusal = UpstreamFailure(
-        .other, "units_per_day (\(settings.unitsPerDay)) used up\(limitOwner); resets at 00:00 UTC", .notAsked)
-      refusal.isLogged = isLimitLogged
-      return refusal
-    }
+    guard hasUnits else { return unitsUsedUp }
     if order.hasLosses { areWanted() }
     while order.isOutOfReach {
       let left = deadline - loop.now - HTTPDNSProvider.shortestAttempt
@@ -294,6 +291,13 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       await arrivals.wait(atMost: left) { order.isOutOfReach }
     }
     return nil
+  }
+
+  private var unitsUsedUp: UpstreamFailure {
+    var refusal = UpstreamFailure(
+      .other, "units_per_day (\(settings.unitsPerDay)) used up\(limitOwner); resets at 00:00 UTC", .notAsked)
+    refusal.isLogged = isLimitLogged
+    return refusal
   }
 
   /// Asks one server. Repeats the transfer if the signature may have been refused for its time and the reply corrected
@@ -309,6 +313,11 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     }
     guard end - loop.now >= HTTPDNSProvider.shortestAttempt else {
       return .failure(UpstreamFailure(.noReachableAuthority, "its name was resolved too late", .notAsked))
+    }
+    // Others may have been sent while the server's name was resolved.
+    guard hasUnits else {
+      observer?.wereRefusedHere(asked)
+      return .failure(unitsUsedUp)
     }
     guard limit.take(now: loop.now.nanoseconds) else {
       counters.refusals += 1

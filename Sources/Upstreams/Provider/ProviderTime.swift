@@ -5,8 +5,8 @@ import HTTPClient
 import HTTPDNS
 
 extension HTTPDNSProvider {
-  /// The pause after a request that did not yield the time.
-  private static let timeCheckPause = Duration.seconds(5)
+  /// The pauses after requests that did not yield the time: the first one, and the longest.
+  static let (timeCheckPause, longestTimeCheckPause) = (Duration.seconds(5), Duration.seconds(300))
 
   /// Whether it has only servers whose certificates cannot be checked yet. If so, sends the question in the background.
   func awaitsTime(toAsk question: HTTPDNSQuestion) -> Bool {
@@ -14,7 +14,7 @@ extension HTTPDNSProvider {
     guard let certificateClock, !certificateClock.isTimeKnown, !servers.isEmpty, servers.allSatisfy(\.isVerified)
     else { return false }
     wasAway = true
-    if let next = nextTimeCheck, loop.now >= next {
+    if let next = nextTimeCheck, loop.now >= next, pause.left(now: loop.now) == nil {
       nextTimeCheck = nil
       Task(executorPreference: loop) { [self] in await askForTime(question) }
     }
@@ -25,10 +25,13 @@ extension HTTPDNSProvider {
   /// trusted.
   private func askForTime(_ question: HTTPDNSQuestion) async {
     let asking = OwnQuestion(question.name, now: loop.now)
+    let before = counters.transfers
     for server in servers {
       _ = await ask(server, .one(question), for: asking, timeout: timeout)
       if certificateClock?.isTimeKnown == true { break }
     }
-    nextTimeCheck = loop.now + HTTPDNSProvider.timeCheckPause
+    nextTimeCheck = loop.now + timeCheckPause
+    // What did not reach a server cost nothing.
+    if counters.transfers > before { timeCheckPause = min(timeCheckPause * 2, HTTPDNSProvider.longestTimeCheckPause) }
   }
 }
