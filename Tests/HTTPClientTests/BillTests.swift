@@ -21,11 +21,16 @@ extension HTTPResult {
 /// What a server does with one request after another, by a seed.
 private final class FaultyService: Sendable {
   let peer = HTTP2Peer(maxStreams: 32)
-  private let state: Mutex<(random: SeededGenerator, requests: Int)>
+  private struct State {
+    var random: SeededGenerator
+    var requests = 0
+  }
+
+  private let state: Mutex<State>
   /// Whether several requests share a connection: what ends it would leave some of them unread.
   let isBurst = Atomic(false)
 
-  init(seed: UInt64) { state = Mutex((SeededGenerator(seed: seed), 0)) }
+  init(seed: UInt64) { state = Mutex(State(random: SeededGenerator(seed: seed))) }
 
   /// Requests that were read over HTTP/1.1.
   var requests: Int { state.withLock { $0.requests } }
