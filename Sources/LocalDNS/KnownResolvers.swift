@@ -39,6 +39,8 @@ struct KnownResolvers {
     var dropsUDPUntil = BootInstant.longAgo
     var failsTCPUntil = BootInstant.longAgo
     var lastDatagram = BootInstant.longAgo
+    /// When something came over TCP last.
+    var lastStream = BootInstant.longAgo
   }
 
   private var all: [PlainResolver: Known] = [:]
@@ -109,7 +111,11 @@ struct KnownResolvers {
     change(resolver) { known in
       known.unanswered.removeAll(keepingCapacity: true)
       (known.pause, known.isLastUntil) = (.zero, now)
-      if !overTCP { (known.lastDatagram, known.dropsUDPUntil) = (now, now) }
+      if overTCP {
+        (known.lastStream, known.failsTCPUntil) = (now, now)
+      } else {
+        (known.lastDatagram, known.dropsUDPUntil) = (now, now)
+      }
     }
   }
 
@@ -141,7 +147,14 @@ struct KnownResolvers {
     change(resolver) { if now - $0.lastDatagram >= Self.recently { $0.dropsUDPUntil = now + Self.memory } }
   }
 
-  /// Notes that TCP has failed.
+  /// Notes that nothing came over a connection in time. Where something came over another one, it is the name that takes its
+  /// time.
+  mutating func isSilentOverTCP(_ resolver: PlainResolver, at now: BootInstant) {
+    guard now - (all[resolver]?.lastStream ?? .longAgo) >= Self.memory else { return }
+    failsTCP(resolver, at: now)
+  }
+
+  /// Notes that no connection could be made, or that it was closed.
   mutating func failsTCP(_ resolver: PlainResolver, at now: BootInstant) {
     change(resolver) { known in
       known.failsTCPUntil = now + Self.withoutTCP

@@ -110,7 +110,7 @@ final class Turn {
   private func timeIsOver() {
     client.counted.timeouts += 1
     // Otherwise it may be the name that takes its time.
-    if stream != nil, isTruncated || manner.isOverTCP { client.known.failsTCP(resolver, at: clock.now) }
+    if stream != nil, isTruncated || manner.isOverTCP { client.known.isSilentOverTCP(resolver, at: clock.now) }
     finish(.failure(isTruncated ? .truncated : .timedOut))
   }
 

@@ -109,6 +109,17 @@ import Testing
     #expect(scene.queries(0).map(\.overTCP) == [false])
   }
 
+  @Test func `is asked over TCP although a name has no answer`() {
+    let scene = LabScene(Self.server)
+    scene.ask("a.example")
+    scene.set(0, LabServer { "\($0.question.name)".hasPrefix("dead") ? [] : Self.server.habit($0) })
+    for number in 0..<3 {
+      #expect(scene.ask("dead\(number).example").place == nil)
+      #expect(scene.ask("n\(number).example") == (0, .milliseconds(10)))
+    }
+    #expect(scene.queries(0).suffix(6).allSatisfy { $0.overTCP })
+  }
+
   @Test func `is not one that is slow with a name`() {
     let scene = LabScene(.address(1))
     scene.ask("a.example")
