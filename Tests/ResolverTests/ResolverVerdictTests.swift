@@ -2,6 +2,7 @@
 
 import DNSWire
 import EventLoop
+import FairShares
 import HTTPDNS
 import TestSupport
 import Testing
@@ -110,6 +111,45 @@ import Testing
     let scene = ResolverScene(on: loop, [first, second], local: local)
     #expect(try scene.answer("www.example.com").responseCode == .servFail)
     #expect(local.asked.isEmpty)
+  }
+
+  /// Two providers, of which the first one has given no verdict for a while, so that the second one is asked beside it.
+  private func sideBySide(_ first: ScriptedStep, _ second: ScriptedStep) throws -> (Message, local: Int) {
+    let upstreams = [("first", first), ("second", second)].map { label, step in
+      ScriptedUpstream(label, on: loop) { _, _ in step }
+    }
+    for number in 0..<5 { upstreams[0].patience.sent(DomainKey(value: UInt64(number)), askedAt: loop.now) }
+    loop.advance(by: .seconds(2))
+    let local = local()
+    let message = try ResolverScene(on: loop, upstreams, local: local).answer("www.example.com")
+    #expect(upstreams[1].asked[0].at - upstreams[0].asked[0].at == .milliseconds(150))
+    return (message, local.asked.count)
+  }
+
+  private let data = HTTPDNSAnswer.addresses(name("www.example.com"), "192.0.2.1")
+
+  @Test func `of providers that are asked side by side, data of one count more than another's refusal`() throws {
+    let ambiguous = HTTPDNSAnswer(responseCode: .noError, isNegative: true, isEmptyAmbiguous: true)
+    let late = ScriptedStep.answer(data, after: .milliseconds(100))
+    for early in [
+      .answer(ambiguous, after: .milliseconds(170)), refusal(.servFail, after: .milliseconds(190)),
+      .failure(.networkError, .nextServer, after: .milliseconds(180)),
+    ] as [ScriptedStep] {
+      let (message, local) = try sideBySide(early, late)
+      #expect(message.addresses == ["192.0.2.1"] && local == 0)
+    }
+    let (message, local) = try sideBySide(.answer(data, after: .milliseconds(200)), refusal(.refused))
+    #expect(message.addresses == ["192.0.2.1"] && local == 0)
+  }
+
+  @Test func `of providers that are asked side by side, one's refusal counts if the other gives no verdict`() throws {
+    for step in [ScriptedStep.silence, .failure(.networkError, .nextServer, after: .milliseconds(900))] {
+      for isFirst in [true, false] {
+        let refusal = refusal(.servFail, after: .milliseconds(160))
+        let (message, _) = try isFirst ? sideBySide(refusal, step) : sideBySide(step, refusal)
+        #expect(message.responseCode == .servFail && message.extendedError == .other)
+      }
+    }
   }
 
   @Test func `LocalDNS's NXDOMAIN carries no SOA of the root`() throws {

@@ -65,6 +65,8 @@ final class Fetch: QuestionInFlight, @unchecked Sendable {
   var askedProviders = 0
   /// When the provider that was asked last has had its time, before which no other upstream's answer is given.
   var providerEnd: BootInstant
+  /// How long that is.
+  var providerTime = Duration.zero
   /// Whether the provider that was asked last gives no verdicts.
   var isImpatient = false
   /// When the next upstream is asked as well; nil if none is.
@@ -132,7 +134,9 @@ final class Fetch: QuestionInFlight, @unchecked Sendable {
 
   func gotConnection() {
     isQueued = false
-    if !isImpatient, patienceEnd != nil { patienceEnd = resolver.loop.now + ResolverSettings.localDNSDelay }
+    let now = resolver.loop.now
+    if !isImpatient, patienceEnd != nil { patienceEnd = now + ResolverSettings.localDNSDelay }
+    providerEnd = max(providerEnd, now + providerTime)
   }
 
   /// Whether its clients may have an answer that came along with another question's: of the same network and configuration.
@@ -300,7 +304,8 @@ extension Resolver {
   func beginPatience(_ fetch: Fetch, for upstream: (any Upstream)? = nil) {
     let usualEnd = fetch.startedAt + ResolverSettings.localDNSDelay
     fetch.isImpatient = upstream?.isSilent ?? false
-    fetch.providerEnd = loop.now + (upstream?.shortPatience ?? .zero)
+    fetch.providerTime = upstream?.shortPatience ?? .zero
+    fetch.providerEnd = loop.now + fetch.providerTime
     fetch.patienceEnd = fetch.isImpatient ? fetch.providerEnd : max(fetch.providerEnd, usualEnd)
     if let deadline = fetch.timer.deadline, fetch.patienceEnd! < deadline, mayGoOn(fetch) { setTimer(fetch) }
   }
@@ -329,7 +334,11 @@ extension Resolver {
       }
       fetch.heldUntil = end
     }
-    guard !staleIsDue, now < fetch.end else { return deliver(fetch, .failure(.noAnswerInTime)) }
+    guard !staleIsDue, now < fetch.end else {
+      // One provider has given a verdict without an answer, and the next one has not replied.
+      let verdict = fetch.failed.flatMap { $0.failure?.consequence == .verdict ? $0 : nil }
+      return deliver(fetch, verdict ?? .failure(.noAnswerInTime))
+    }
     if let end = fetch.patienceEnd, end <= now, mayGoOn(fetch), !waitsForOthers(fetch) {
       fetch.patienceEnd = nil
       if fetch.isImpatient, peekProvider(of: fetch) != nil {

@@ -62,9 +62,13 @@ extension Resolver {
         guard !reason.isBogus else { return result }
       }
     }
-    if let failed = fetch.failed, failed.failure?.consequence.leadsToLocalDNS == false { return failed }
-    // Another provider is asked side by side: it decides, or leads to LocalDNS.
-    if fetch.askedProviders > 0, let failed = fetch.failed { return failed }
+    // Another provider is asked side by side: it decides, or leads to LocalDNS. Nobody is answered by this result.
+    if fetch.askedProviders > 0, fetch.route.providers.count > 1 {
+      return .failure(fetch.failed?.failure ?? .unserved)
+    }
+    if let failed = fetch.failed, fetch.askedProviders > 0 || failed.failure?.consequence.leadsToLocalDNS == false {
+      return failed
+    }
     return await withoutProvider(fetch, failure: fetch.failed?.failure, empty: fetch.empty)
   }
 
