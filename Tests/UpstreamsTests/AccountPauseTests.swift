@@ -66,7 +66,10 @@ import Testing
     #expect(pause.left(now: now) == .seconds(120))
     var trials: [Int] = []
     for second in 0..<120 {
-      if pause.takeTrial(now: now + .seconds(second)) { trials.append(second) }
+      guard pause.takeTrial(1, now: now + .seconds(second)) else { continue }
+      trials.append(second)
+      let length = pause.refused(.account, on: domain(1), now: now + .seconds(second))
+      #expect(length == nil)
     }
     #expect(trials == [30, 60, 90])
     pause.gaveVerdict(sentAt: now + .seconds(90), now: now + .seconds(91))
@@ -75,6 +78,22 @@ import Testing
     now = now + .seconds(100)
     let next = refuse(.account)
     #expect(next == .seconds(30))
+  }
+
+  @Test mutating func `a trial that said nothing leaves the next one to another client`() {
+    for _ in 0..<2 {
+      _ = refuse(.account)
+      now = now + (pause.left(now: now) ?? .zero)
+    }
+    _ = refuse(.account)
+    let first = pause.takeTrial(1, now: now + .seconds(30))
+    let again = pause.takeTrial(1, now: now + .seconds(60))
+    let other = pause.takeTrial(2, now: now + .seconds(61))
+    #expect(first && !again && other)
+    // Alone, a client has to be enough.
+    let isEarly = pause.takeTrial(2, now: now + .seconds(95))
+    let isInTime = pause.takeTrial(2, now: now + .seconds(96))
+    #expect(!isEarly && isInTime)
   }
 
   @Test mutating func `a verdict on a question that was sent before does not end it`() {
@@ -97,11 +116,15 @@ import Testing
     let length = refuse(busy, 5)
     #expect(length == .seconds(17))
     // It is kept: no trial, no verdict ends it.
-    let isTried = pause.takeTrial(now: now + .seconds(16))
+    let isTried = pause.takeTrial(1, now: now + .seconds(16))
     #expect(!isTried)
     pause.gaveVerdict(sentAt: now + .seconds(1), now: now + .seconds(2))
     #expect(pause.left(now: now + .seconds(16)) == .seconds(1))
     #expect(pause.left(now: now + .seconds(17)) == nil)
+    // One name does not renew it.
+    now = now + .seconds(18)
+    let renewed = refuse(busy, 5)
+    #expect(renewed == nil)
   }
 
   @Test(arguments: [(0, 1), (1, 1), (86_400, 86_400), (10_000_000, 86_400)])
@@ -132,7 +155,7 @@ import Testing
   @Test mutating func `a service that is switched off is not asked for an hour, or until a list has servers`() {
     pause.switchedOff(now: now)
     #expect(pause.left(now: now) == .seconds(3600))
-    let isTried = pause.takeTrial(now: now + .seconds(1000))
+    let isTried = pause.takeTrial(1, now: now + .seconds(1000))
     #expect(!isTried)
     pause.end()
     #expect(pause.left(now: now) == nil)

@@ -22,7 +22,9 @@ struct AccountPause {
   private var nextTrial = BootInstant(nanoseconds: .min)
   /// Pauses in a row, without a verdict in between.
   private var pauses = 0
-  /// Domains with `Retry-After` since the last verdict.
+  /// The client of the last trial, as long as neither a verdict nor a refusal has said anything about the account.
+  private var undecided: UInt64?
+  /// Domains with `Retry-After` since the last verdict and the last pause.
   private var throttled: Set<DomainKey> = []
 
   /// The first pause, and that of a used-up quota, which is often a short burst of requests.
@@ -31,6 +33,9 @@ struct AccountPause {
   private static let longest = Duration.seconds(3600)
   /// How often a question is sent as a trial.
   private static let trialInterval = Duration.seconds(30)
+  /// After a trial that said nothing, the next one is left to another client for this time: whoever asks for names without
+  /// answers would keep the account in its pause.
+  private static let preference = Duration.seconds(5)
   /// The first and the longest pause after ENHANCE_YOUR_CALM (RFC 9113 section 7).
   private static let (calm, longestCalm) = (Duration.seconds(1), Duration.seconds(60))
   /// The bounds of `Retry-After`: with 0, requests would be refused in a tight loop.
@@ -41,10 +46,16 @@ struct AccountPause {
   /// The time left; nil if there is no pause.
   func left(now: BootInstant) -> Duration? { now < until ? until - now : nil }
 
-  /// Whether a question may be sent during the pause, to see whether the account is served again. Counts as sent.
-  mutating func takeTrial(now: BootInstant) -> Bool {
+  /// Whether a client's question may be sent during the pause, to see whether the account is served again.
+  func mayTry(_ client: UInt64, now: BootInstant) -> Bool {
     guard kind == .account, now >= nextTrial else { return false }
-    nextTrial = now + AccountPause.trialInterval
+    return client != undecided || now >= nextTrial + AccountPause.preference
+  }
+
+  /// The same; counts as sent.
+  mutating func takeTrial(_ client: UInt64, now: BootInstant) -> Bool {
+    guard mayTry(client, now: now) else { return false }
+    (nextTrial, undecided) = (now + AccountPause.trialInterval, client)
     return true
   }
 
@@ -58,6 +69,7 @@ struct AccountPause {
       return begin(.asked, for: min(max(retryAfter, AccountPause.shortestNamed), AccountPause.longestNamed), now)
     }
     guard failure.isOfAccount else { return nil }
+    undecided = nil
     let first = failure == .quota ? AccountPause.quota : AccountPause.first
     return begin(.account, for: min(first * (1 << min(pauses, 12)), AccountPause.longest), now)
   }
@@ -92,6 +104,7 @@ struct AccountPause {
     }
     self.kind = kind
     (began, until, nextTrial) = (now, now + length, now + AccountPause.trialInterval)
+    (throttled, undecided) = ([], nil)
     pauses += 1
     return length
   }

@@ -225,7 +225,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     _ asked: AskedQuestions, for asking: any QuestionInFlight, deadline: BootInstant, isLastResort: Bool,
     attempts: Int = HTTPDNSProvider.mostAttempts
   ) async -> Result<ProviderReplies, UpstreamFailure> {
-    if let refusal = await refusal(by: deadline, isLastResort: isLastResort) {
+    if let refusal = await refusal(of: asking, by: deadline, isLastResort: isLastResort) {
       wasAway = true
       counters.refusals += 1
       observer?.wereRefusedHere(asked)
@@ -276,13 +276,11 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   }
 
   /// Why the provider is not asked now; nil if it is. If no other upstream is left, waits for a server that can be reached.
-  private func refusal(by deadline: BootInstant, isLastResort: Bool) async -> UpstreamFailure? {
-    if pause.left(now: loop.now) != nil, !pause.takeTrial(now: loop.now) {
-      var refusal = UpstreamFailure(.other, "pausing: \(pauseReason.text)", .notAsked)
-      refusal.advice = pauseReason.remedy
-      refusal.isLogged = true
-      return refusal
-    }
+  private func refusal(
+    of asking: any QuestionInFlight, by deadline: BootInstant, isLastResort: Bool
+  ) async -> UpstreamFailure? {
+    func isPausing() -> Bool { pause.left(now: loop.now) != nil }
+    if isPausing(), !pause.mayTry(asking.clientShare, now: loop.now) { return pausing }
     guard hasUnits else { return unitsUsedUp }
     if order.hasLosses { areWanted() }
     while order.isOutOfReach {
@@ -290,7 +288,14 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       guard isLastResort, left > .zero, !servers.isEmpty else { return outOfReach }
       await arrivals.wait(atMost: left) { order.isOutOfReach }
     }
-    return nil
+    return isPausing() && !pause.takeTrial(asking.clientShare, now: loop.now) ? pausing : nil
+  }
+
+  private var pausing: UpstreamFailure {
+    var refusal = UpstreamFailure(.other, "pausing: \(pauseReason.text)", .notAsked)
+    refusal.advice = pauseReason.remedy
+    refusal.isLogged = true
+    return refusal
   }
 
   private var unitsUsedUp: UpstreamFailure {
