@@ -63,8 +63,10 @@ import Testing
   }
 
   @Test func `a server that swallows everything is left out within 1.3 s, and its questions go on`() {
-    let scene = ProviderScene([Scene.silent])
+    let scene = ProviderScene([{ $0 == 0 ? (ProviderStateTests.good, .milliseconds(10)) : (.refused, .seconds(3600)) }])
     scene.servers[0].handshakes = { _ in (nil, .seconds(3600)) }
+    #expect(scene.ask().isAnswer)
+    scene.loop.advance(by: .milliseconds(1))
     let begin = scene.loop.now
     let failure = scene.ask().failure
     #expect(scene.loop.now - begin == .milliseconds(1300))
@@ -72,6 +74,22 @@ import Testing
     #expect(scene.servers[0].losses == 1)
     #expect(
       scene.provider.report.state == .unreachable(since: scene.loop.wallTime, "server0: timeout: no sign of life"))
+  }
+
+  @Test(arguments: [true, false])
+  func `a server behind a long way has the time that its handshakes take`(isKnown: Bool) {
+    // Three round trips of 600 ms for a connection, one for a question on it.
+    let scene = ProviderScene([
+      { (ProviderStateTests.good, .milliseconds($0 == 0 || isKnown ? 600 : 1800)) }
+    ])
+    scene.servers[0].handshakes = { _ in (nil, .milliseconds(1800)) }
+    if isKnown { #expect(scene.ask().isAnswer) }
+    scene.servers[0].script = { _ in (ProviderStateTests.good, .milliseconds(1900)) }
+    for _ in 0..<5 {
+      scene.loop.advance(by: .milliseconds(1))
+      #expect(scene.ask().isAnswer)
+    }
+    #expect(scene.servers[0].losses == 0 && !scene.servers[0].shaken.isEmpty)
   }
 
   @Test func `a server that is only slow with a name shakes hands and stays`() {

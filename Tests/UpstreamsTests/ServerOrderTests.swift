@@ -31,15 +31,25 @@ import Testing
       #expect(!hasMoved)
     }
     // Verdicts of other servers do not count.
-    order.gaveVerdict(1)
+    order.gaveVerdict(1, now: now)
     var hasMoved = order.failed(0, now: now)
     #expect(hasMoved)
     #expect(order.servers == [1, 2, 0])
     for _ in 0..<2 { _ = order.failed(1, now: now) }
-    order.gaveVerdict(1)
+    order.gaveVerdict(1, now: now)
     hasMoved = order.failed(1, now: now)
     #expect(!hasMoved)
     #expect(order.servers == [1, 2, 0])
+  }
+
+  @Test func `during a silence servers take turns, and the one that ends it comes first`() {
+    var order = order(3)
+    let firsts = (0..<6).map { _ in order.serversInTurn()[0] }
+    #expect(firsts == [1, 2, 0, 1, 2, 0])
+    order.gaveVerdict(2, endsSilence: true, now: now)
+    #expect(order.servers == [2, 0, 1])
+    order.gaveVerdict(1, now: now)
+    #expect(order.servers == [2, 0, 1])
   }
 
   @Test func `failures of a server that is not first change nothing`() {
@@ -65,7 +75,7 @@ import Testing
     #expect(order.losses.map(\.loss.reason) == ["refused", "refused", "the last"])
     order.ended(ServerOrder.Handshake(server: 1, purpose: .life), true, now: now)
     #expect(order.servers == [1])
-    order.gaveVerdict(2)
+    order.gaveVerdict(2, now: now)
     #expect(order.servers == [1, 2])
     order.ended(ServerOrder.Handshake(server: 0, purpose: .life), true, now: now)
     #expect(order.servers == [0, 1, 2])
@@ -79,7 +89,7 @@ import Testing
     var times: [Duration] = []
     for _ in 0..<40 {
       for handshake in due(&order) {
-        #expect(handshake == ServerOrder.Handshake(server: 0, purpose: .silence))
+        #expect(handshake == ServerOrder.Handshake(server: 0, purpose: .silence, time: .seconds(1)))
         #expect(handshake.time == .seconds(1))
         times.append(now - asked)
         // It is not heard, but it shakes hands.
@@ -185,7 +195,7 @@ import Testing
     now = now + .seconds(600)
     handshakes = due(&order)
     order.ended(handshakes[0], true, now: now)
-    order.gaveVerdict(0)
+    order.gaveVerdict(0, now: now)
     #expect(order.servers == [0, 1])
     #expect(order.nextHandshake(silence: silence, now: now) == nil)
   }

@@ -234,10 +234,11 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     var failure = UpstreamFailure.noTimeLeft
     var steps: [String] = []
     // While it gives no verdicts, a question costs one transfer.
+    let isSilent = isSilent
     var left = isSilent ? 1 : attempts
     var mayRepeat = left > 1
     let servers = servers
-    var places = order.servers[...]
+    var places = (isSilent ? order.serversInTurn() : order.servers)[...]
     // The first server has shaken hands: it has the short patience to give a verdict.
     var isReturning = order.takeReturn()
     if isReturning { places = [0] + places }

@@ -55,9 +55,12 @@ package struct Patience: Sendable {
 
   /// The provider's usual time.
   package func usual() -> Duration {
-    guard !times.isEmpty else { return Patience.assumed }
-    return min(max(.nanoseconds(times[times.count / 2]), Patience.fastest), Patience.slowest)
+    guard let median else { return Patience.assumed }
+    return min(max(median, Patience.fastest), Patience.slowest)
   }
+
+  /// The median of what the latest verdicts took, without bounds; nil before the first one.
+  package var median: Duration? { times.isEmpty ? nil : .nanoseconds(times[times.count / 2]) }
 
   /// Whether several names were asked for since the last verdict.
   package var hasSeveralWithout: Bool { domains.count >= Patience.fewDomains || questions >= Patience.fewQuestions }

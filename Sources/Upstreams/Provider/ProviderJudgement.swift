@@ -17,6 +17,15 @@ extension HTTPDNSProvider {
 
   private var silence: Duration { max(HTTPDNSProvider.shortestSilence, patience.usual() * 3) }
 
+  /// A handshake has several round trips, whose time is not known before the first verdict.
+  private static let roundTripsOfHandshake = 5
+
+  /// How long a handshake with a silent server may take.
+  private var handshakeTime: Duration {
+    guard let median = patience.median else { return ServerOrder.longestHandshake }
+    return min(max(ServerOrder.interval, median * HTTPDNSProvider.roundTripsOfHandshake), ServerOrder.longestHandshake)
+  }
+
   // MARK: Transfers
 
   /// A request goes to a server.
@@ -29,12 +38,13 @@ extension HTTPDNSProvider {
 
   /// A server has given a verdict.
   func hasVerdict(of server: ProviderServer, on asking: any QuestionInFlight, sentAt: BootInstant) {
+    let wasSilent = isSilent
     let hasRecovered = patience.gaveVerdict(
       on: asking.domain, after: loop.now - sentAt, wasAway: wasAway, now: loop.now)
     wasAway = false
     nextRefresh = loop.now
     pause.gaveVerdict(sentAt: sentAt, now: loop.now)
-    if let index = place(of: server) { order.gaveVerdict(index) }
+    if let index = place(of: server) { order.gaveVerdict(index, endsSilence: wasSilent, now: loop.now) }
     guard hasRecovered else { return }
     logStanding()
     onRecovery?()
@@ -99,7 +109,9 @@ extension HTTPDNSProvider {
   }
 
   private func shakeHands(isUrgent: Bool = false) {
-    let due = order.takeHandshakes(silence: silence, isUrgent: isUrgent, now: loop.now) { servers[$0].heardAt }
+    let due = order.takeHandshakes(silence: silence, time: handshakeTime, isUrgent: isUrgent, now: loop.now) {
+      servers[$0].heardAt
+    }
     for handshake in due {
       let server = servers[handshake.server]
       Task(executorPreference: loop) { await self.shakeHands(handshake, server) }

@@ -25,7 +25,7 @@ struct ServerOrder {
     var server: Int
     var purpose: Purpose
     /// How long it may take.
-    var time: Duration { purpose == .silence ? ServerOrder.interval : ServerOrder.longestHandshake }
+    var time = ServerOrder.longestHandshake
   }
 
   private struct State {
@@ -43,6 +43,8 @@ struct ServerOrder {
   private var movedAt: BootInstant?
   /// Whether the first server has shaken hands, so that the next question goes there.
   private var isReturning = false
+  /// Questions during silences so far.
+  private var turn = 0
   private var lastRound = BootInstant(nanoseconds: .min)
   private var nextInRound = 0
   private var wantedAt = BootInstant(nanoseconds: .min)
@@ -54,7 +56,7 @@ struct ServerOrder {
   private static let mostInRound = 3
   /// … and less often when the last question that they would have got is this old.
   private static let (idleInterval, idleTime) = (Duration.seconds(10), Duration.seconds(600))
-  private static let longestHandshake = Duration.seconds(3)
+  static let longestHandshake = Duration.seconds(3)
   /// A server that was heard within this time is alive, whatever becomes of a new connection.
   static let moment = Duration.seconds(1)
 
@@ -68,6 +70,15 @@ struct ServerOrder {
   var servers: [Int] {
     guard states.count > 1 else { return isOutOfReach ? [] : [0] }
     return states.indices.map { (current + $0) % states.count }.filter { states[$0].loss == nil }
+  }
+
+  /// The servers to ask while the provider is silent and a question gets one transfer: each question begins with the next
+  /// server, so that one that answers is found, whichever of them failures of names have put first.
+  mutating func serversInTurn() -> [Int] {
+    let servers = servers
+    guard servers.count > 1 else { return servers }
+    turn += 1
+    return servers.indices.map { servers[($0 + turn) % servers.count] }
   }
 
   /// The server that is asked first; nil if there is none.
@@ -104,10 +115,17 @@ struct ServerOrder {
   /// A request has ended without a reply, and not because its time was over: nothing waits for the server.
   mutating func isOver(_ server: Int) { states[server].unansweredSince = nil }
 
-  mutating func gaveVerdict(_ server: Int) {
+  /// A server has given a verdict.
+  ///
+  /// - Parameter endsSilence: whether no server gave one before, for a while; then this one is asked first.
+  mutating func gaveVerdict(_ server: Int, endsSilence: Bool = false, now: BootInstant) {
     states[server].failures = 0
     states[server].loss = nil
-    if server == 0 { (current, movedAt) = (0, nil) }
+    if server == 0 {
+      (current, movedAt) = (0, nil)
+    } else if endsSilence, server != current {
+      (current, movedAt) = (server, now)
+    }
   }
 
   /// A transfer ended without a verdict for which another server may do better.
@@ -165,15 +183,18 @@ struct ServerOrder {
   ///
   /// - Parameters:
   ///   - silence: after this time without anything from a server, a handshake shows whether it is there.
+  ///   - time: how long that handshake may take.
   ///   - isUrgent: whether a question waits for any server.
   ///   - heardAt: when something came from a server last.
   mutating func takeHandshakes(
-    silence: Duration, isUrgent: Bool = false, now: BootInstant, heardAt: (Int) -> BootInstant
+    silence: Duration, time: Duration = ServerOrder.interval, isUrgent: Bool = false, now: BootInstant,
+    heardAt: (Int) -> BootInstant
   ) -> [Handshake] {
     var due: [Handshake] = []
     for index in states.indices where states[index].loss == nil {
       if let since = states[index].unansweredSince, heardAt(index) >= since { states[index].unansweredSince = nil }
-      if let time = silenceEnds(index, silence), time <= now { due.append(Handshake(server: index, purpose: .silence)) }
+      guard let end = silenceEnds(index, silence), end <= now else { continue }
+      due.append(Handshake(server: index, purpose: .silence, time: time))
     }
     if let time = nextRound(now), time <= now || isUrgent && now >= lastRound + ServerOrder.interval {
       let lost = states.indices.map { ($0 + nextInRound) % states.count }.filter {
