@@ -186,6 +186,22 @@ import Testing
     #expect(fleet.fleet(1).counters.flushes == 1 && fleet.fleet(1).counters.refusedFlushes == 0)
   }
 
+  @Test(arguments: [15, 16])
+  func `a reply with more entries than were asked for is not believed`(count: Int) throws {
+    let fleet = fleet(1)
+    try warm(fleet)
+    let level = fleet.fleet(0)
+    let octets = note(www, level.keys, sentAt: fleet.store.time)
+    let entries = (1...count).map { number in
+      RESPValue.array([
+        .bulk(Array("\(fleet.store.time)-\(number)".utf8)), .array([.bulk(Array("f".utf8)), .bulk(octets)]),
+      ])
+    }
+    _ = level.took(.array([.array([.bulk(level.keys.flushes), .array(entries)])]))
+    _ = level.took(.null)
+    #expect(level.counters.flushes == (count == 15 ? 1 : 0))
+  }
+
   @Test func `what is flushed faster than once a second is flushed together`() throws {
     let fleet = fleet(2)
     let keys = fleet.fleet(0).keys

@@ -97,7 +97,7 @@ extension FleetLevel {
       return true
     }
     guard case .array(let streams) = reply, case .array(let stream)? = streams.first, stream.count == 2,
-      case .array(let entries) = stream[1], !entries.isEmpty
+      case .array(let entries) = stream[1], (1...FleetLevel.entriesAtOnce).contains(entries.count)
     else {
       // It is not known why, nor what was missed.
       flushReading = .behind
