@@ -31,6 +31,9 @@ final class StoreConnection {
 
   private let settings: StoreSettings
   private let tls: StoreTLSContext?
+  private let order: StoreAddressOrder
+  /// The address that took the connection.
+  private var address: SocketAddress?
   private let loop: EventLoop
   private let report: (Report) -> Void
   private var reader: RESPReader
@@ -47,11 +50,13 @@ final class StoreConnection {
   ///
   /// - Parameter replyLimit: octets that one reply may have.
   init(
-    _ settings: StoreSettings, _ tls: StoreTLSContext?, replyLimit: Int, on loop: EventLoop,
+    _ settings: StoreSettings, _ tls: StoreTLSContext?, _ order: StoreAddressOrder, replyLimit: Int,
+    on loop: EventLoop,
     resolve: @escaping StoreResolver, report: @escaping (Report) -> Void
   ) {
     self.settings = settings
     self.tls = tls
+    self.order = order
     self.loop = loop
     self.report = report
     reader = RESPReader(limit: replyLimit)
@@ -108,6 +113,7 @@ final class StoreConnection {
   }
 
   private func timeOut() {
+    if let address { order.isSilent(address) }
     let fault: StoreFault =
       switch (connector, socket) {
       case (nil, nil): .unreachable("its name was not resolved in time")
@@ -141,11 +147,14 @@ final class StoreConnection {
       deadline.set(after: .zero, on: loop, for: self) { $0.end(.unreachable(reason)) }
       return
     }
-    connector = StoreConnector(to: addresses, within: settings.connectTimeout, on: loop) { [weak self] result in
+    connector = StoreConnector(to: order.sorted(addresses), within: settings.connectTimeout, on: loop) {
+      [weak self] result in
       self?.connector = nil
       switch result {
       case .failure(let fault): self?.end(fault)
-      case .success(let descriptor): self?.open(descriptor)
+      case .success(let connected):
+        self?.address = connected.address
+        self?.open(connected.descriptor)
       }
     }
   }
@@ -212,6 +221,7 @@ final class StoreConnection {
     guard isLast else { return }
     deadline.cancel()
     isReady = true
+    if let address { order.answers(address) }
     report(.ready(latency: loop.now - begin, complaint: complaint))
   }
 

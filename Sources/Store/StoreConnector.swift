@@ -5,8 +5,8 @@ import Glibc
 
 /// Attempts to connect. Reports once, never while it is created. Loop thread only.
 final class StoreConnector {
-  /// A socket that is connected, which the receiver owns, or why no address took a connection.
-  typealias Report = (Result<Int32, StoreFault>) -> Void
+  /// A socket that is connected, which the receiver owns, and to which address, or why no address took a connection.
+  typealias Report = (Result<(descriptor: Int32, address: SocketAddress), StoreFault>) -> Void
 
   /// Seconds of silence after which TCP asks whether the peer is there, and between two such questions.
   private static let (keepAliveIdle, keepAliveInterval) = (30 as Int32, 10 as Int32)
@@ -19,6 +19,7 @@ final class StoreConnector {
 
   private struct Attempt {
     var descriptor: Int32
+    var address: SocketAddress
     var event: LoopEvent
   }
 
@@ -58,7 +59,7 @@ final class StoreConnector {
     while let address = left.popFirst() {
       guard let descriptor = start(address) else { continue }
       let event = LoopEvent(on: loop, descriptor: descriptor, .write, for: self) { $0.finish(descriptor) }
-      attempts.append(Attempt(descriptor: descriptor, event: event))
+      attempts.append(Attempt(descriptor: descriptor, address: address, event: event))
       if !left.isEmpty { timer.set(after: delay, on: loop, for: self) { $0.startNext() } }
       return
     }
@@ -97,12 +98,12 @@ final class StoreConnector {
   private func finish(_ descriptor: Int32) {
     guard let index = attempts.firstIndex(where: { $0.descriptor == descriptor }) else { return }
     // The event goes before its descriptor is closed or gets another one.
-    attempts.remove(at: index)
+    let address = attempts.remove(at: index).address
     var error: Int32 = 0
     var length = socklen_t(MemoryLayout<Int32>.size)
     getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length)
     if error == 0 {
-      end(.success(descriptor))
+      end(.success((descriptor, address)))
     } else {
       lastError = error
       close(descriptor)
@@ -110,7 +111,7 @@ final class StoreConnector {
     }
   }
 
-  private func end(_ result: Result<Int32, StoreFault>) {
+  private func end(_ result: Result<(descriptor: Int32, address: SocketAddress), StoreFault>) {
     let report = report
     cancel()
     report?(result)

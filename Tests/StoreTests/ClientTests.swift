@@ -8,7 +8,7 @@ import Testing
 @Suite struct `A store client` {
   @Test func `a store client gets replies in order`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       let scene = ClientScene(store.settings, on: loop)
       try await scene.up(loop)
       #expect(scene.ups == 1)
@@ -30,7 +30,7 @@ import Testing
 
   @Test func `a store client that was not started does not connect, whatever is called`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       let scene = ClientScene(store.settings, on: loop)
       scene.client.want()
       #expect(await scene.client.ask("GET", "k") == .failure(.open))
@@ -44,7 +44,7 @@ import Testing
 
   @Test func `a store client sends user, database and PING before anything else`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       var settings = store.settings
       settings.user = "httpdnsd"
       settings.password = StorePassword(Array("secret".utf8))
@@ -61,7 +61,7 @@ import Testing
 
   @Test func `three timeouts open the breaker, all callers fail then, and a PING closes it`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       let scene = ClientScene(store.settings, on: loop)
       try await scene.up(loop)
       store.script = { _ in .nothing }
@@ -89,7 +89,7 @@ import Testing
 
   @Test func `a connection that answers no PING three times is replaced`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       let scene = ClientScene(store.settings, on: loop)
       try await scene.up(loop)
       store.script = { _ in .nothing }
@@ -108,7 +108,7 @@ import Testing
 
   @Test func `256 commands without a reply are the most, and more count as timeouts`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       let scene = ClientScene(store.settings, on: loop)
       try await scene.up(loop)
       store.script = { _ in .nothing }
@@ -131,7 +131,7 @@ import Testing
 
   @Test func `a lost connection fails its callers and is made again`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       let scene = ClientScene(store.settings, on: loop)
       try await scene.up(loop)
       store.script = { $0[0] == "PING" ? .pong : .close }
@@ -147,7 +147,7 @@ import Testing
 
   @Test func `a client without a store tries again while it is wanted, and else after ten minutes`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       store.stop()
       let scene = ClientScene(store.settings, on: loop)
       scene.client.start()
@@ -180,7 +180,7 @@ import Testing
 
   @Test func `a name without an address is a failure, and every address is tried`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       var settings = store.settings
       settings.address = .tcp(host: "store.test", port: store.port)
       let none = ClientScene(settings, on: loop)
@@ -198,7 +198,7 @@ import Testing
     "$5\r\nhel", "?\r\n", "+OK\r\n+OK\r\n", ":1\r\n", "$70000\r\n", "*1\r\n$1\r\na\r\n", "+PONG\r\n", "$01\r\na\r\n",
   ]) func `a reply that is nonsense, too large or another command's closes the connection`(text: String) throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       let scene = ClientScene(store.settings, on: loop)
       try await scene.up(loop)
       let isHalf = text == "$5\r\nhel"
@@ -220,7 +220,7 @@ import Testing
 
   @Test func `closing notifies every caller once, and nothing stays with the loop`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       let timers = loop.timers.count
       var scene: ClientScene? = ClientScene(store.settings, on: loop)
       try await scene?.up(loop)
@@ -242,7 +242,7 @@ import Testing
 
   @Test func `a client may be closed in a completion`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       let scene = ClientScene(store.settings, on: loop)
       try await scene.up(loop)
       var results: [StoreResult] = []
@@ -259,7 +259,7 @@ import Testing
 
   @Test func `a client may be released in a completion, and in the note of its failure`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       var client: StoreClient? = StoreClient(store.settings, on: loop, resolve: { _ in [] }) { _ in }
       client?.start()
       #expect(await loop.until { client?.isUp == true })

@@ -9,7 +9,7 @@ import Testing
 @Suite struct `Connecting to a store` {
   @Test func `a store that accepts and says nothing is given up in time, and not used`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop) { _ in .nothing }
+      let store = try ScriptedStore(on: loop) { _ in .nothing }
       let scene = ClientScene(store.settings, on: loop)
       scene.client.start()
       #expect(await loop.until { store.commands == [["PING"]] })
@@ -21,9 +21,39 @@ import Testing
     }
   }
 
+  @Test func `an address that accepts and says nothing is tried after the others`() throws {
+    try onLoop { loop in
+      let silent = try ScriptedStore(on: loop) { _ in .nothing }
+      let store = try ScriptedStore(on: loop, host: [127, 0, 0, 2], port: silent.port)
+      var settings = silent.settings
+      settings.address = .tcp(host: "store.test", port: silent.port)
+      let scene = ClientScene(settings, on: loop) { _ in
+        [[127, 0, 0, 1], [127, 0, 0, 2]].map { SocketAddress(octets: $0, port: 0)! }
+      }
+      scene.client.start()
+      #expect(await loop.until { silent.commands == [["PING"]] })
+      loop.skip(.seconds(10))
+      #expect(await loop.until { silent.connectionCount == 0 })
+      // A store that is not used is tried again when somebody wants it.
+      func isUp(_ times: Int) async -> Bool {
+        await loop.until(every: .milliseconds(20)) {
+          _ = await scene.client.ask("GET", "k")
+          return scene.ups == times
+        }
+      }
+      #expect(await isUp(1))
+      #expect(store.accepted == 1 && silent.accepted == 1)
+      // Also later.
+      store.closeConnections()
+      #expect(await isUp(2))
+      #expect(store.accepted == 2 && silent.accepted == 1)
+      scene.client.close()
+    }
+  }
+
   @Test func `a name that is not resolved in time is a failure, and late addresses are not used`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       var settings = store.settings
       settings.address = .tcp(host: "store.test", port: store.port)
       let waiting = Waiting()
@@ -77,7 +107,7 @@ import Testing
 
   @Test func `a password without a user is sent alone, and a user without a password with an empty one`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       var settings = store.settings
       settings.password = StorePassword(Array("p".utf8))
       let first = ClientScene(settings, on: loop)
@@ -92,7 +122,7 @@ import Testing
 
   @Test func `a connection is kept alive, and is given up when octets are not acknowledged`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       let scene = ClientScene(store.settings, on: loop)
       try await scene.up(loop)
       let descriptor = try #require(
@@ -115,7 +145,7 @@ import Testing
 
   @Test func `a store whose PING is late is asked again, and used when it answers in time`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop) { _ in .nothing }
+      let store = try ScriptedStore(on: loop) { _ in .nothing }
       var settings = store.settings
       settings.timeout = .zero
       let scene = ClientScene(settings, on: loop)
@@ -130,7 +160,7 @@ import Testing
 
   @Test func `a late reply is dropped, and the next one is its own command's`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       let scene = ClientScene(store.settings, on: loop)
       try await scene.up(loop)
       store.script = { _ in .nothing }

@@ -10,7 +10,7 @@ import Testing
   @Test(arguments: ["OOM command not allowed", "MISCONF Redis is configured to save", "READONLY You can't write"])
   func `after an error of writes they rest a minute, and reads go on`(error: String) throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       let scene = ClientScene(store.settings, on: loop)
       try await scene.up(loop)
       #expect(scene.client.mayWrite)
@@ -33,7 +33,7 @@ import Testing
   @Test(arguments: ["SET", "INCRBY"], ["OOM command not allowed", "NOPERM no permission"])
   func `what the store does not take is shown until it takes it`(command: String, error: String) throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       let scene = ClientScene(store.settings, on: loop)
       scene.client.refusalTime = .zero
       try await scene.up(loop)
@@ -57,7 +57,7 @@ import Testing
 
   @Test func `whoever has mended the store need not wait`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       let scene = ClientScene(store.settings, on: loop)
       scene.client.retry()
       await loop.turn()
@@ -87,7 +87,7 @@ import Testing
 
   @Test func `another connection may be to another store, which takes everything`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       let scene = ClientScene(store.settings, on: loop)
       try await scene.up(loop)
       let errors = ["SET": "OOM command not allowed", "INCRBY": "NOPERM no permission"]
@@ -107,7 +107,7 @@ import Testing
 
   @Test func `a store that answers MISCONF to PING is used for reads`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       store.script = { $0[0] == "PING" ? .error("MISCONF no disk") : ScriptedStore.usual($0) }
       let scene = ClientScene(store.settings, on: loop)
       try await scene.up(loop)
@@ -119,7 +119,7 @@ import Testing
   @Test(arguments: ["LOADING Redis is loading", "MASTERDOWN Link with MASTER is down", "MOVED 3999 127.0.0.1:6381"])
   func `an error that concerns every command opens the breaker`(error: String) throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       let scene = ClientScene(store.settings, on: loop)
       try await scene.up(loop)
       store.script = { _ in .error(error) }
@@ -146,7 +146,7 @@ import Testing
     "ERR DB index is out of range",
   ]) func `a user that is refused is one error line, and is tried again after a minute`(error: String) throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       store.script = { $0[0] == "AUTH" ? .error(error) : ScriptedStore.usual($0) }
       var settings = store.settings
       settings.password = StorePassword(Array("wrong".utf8))
@@ -168,7 +168,7 @@ import Testing
 
   @Test func `a command that is not permitted rests alone`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       let scene = ClientScene(store.settings, on: loop)
       try await scene.up(loop)
       let error = "NOPERM this user has no permissions to run the 'incrby' command"
@@ -183,7 +183,7 @@ import Testing
 
   @Test func `a success that was sent before the refusal does not end the rest`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       let scene = ClientScene(store.settings, on: loop)
       try await scene.up(loop)
       var answers = ["NOPERM no", nil].makeIterator()
@@ -201,7 +201,7 @@ import Testing
 
   @Test func `a connection that needs authentication again is closed`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       let scene = ClientScene(store.settings, on: loop)
       try await scene.up(loop)
       store.script = { $0[0] == "GET" ? .error("NOAUTH Authentication required.") : ScriptedStore.usual($0) }
@@ -214,7 +214,7 @@ import Testing
 
   @Test func `an error of one command changes nothing`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       let scene = ClientScene(store.settings, on: loop)
       try await scene.up(loop)
       store.script = { $0[0] == "SET" ? .error("WRONGTYPE Operation against a key") : ScriptedStore.usual($0) }
@@ -225,7 +225,7 @@ import Testing
 
   @Test func `a store without places for clients is tried again after a second`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop) { _ in .error("ERR max number of clients reached") }
+      let store = try ScriptedStore(on: loop) { _ in .error("ERR max number of clients reached") }
       let scene = ClientScene(store.settings, on: loop)
       scene.client.start()
       #expect(await scene.client.ask("GET", "k") == .failure(.open))

@@ -260,7 +260,7 @@ import Testing
 
   @Test func `a store that speaks no TLS is refused`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop)
+      let store = try ScriptedStore(on: loop)
       var settings = store.settings
       settings.tls = StoreTLS(name: "store.test")
       let scene = ClientScene(settings, on: loop)

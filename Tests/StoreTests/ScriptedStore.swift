@@ -3,6 +3,7 @@
 import EventLoop
 import Glibc
 import Store
+import Testing
 
 /// What a scripted store does with one command.
 enum ScriptedReply {
@@ -29,6 +30,7 @@ final class ScriptedStore {
   /// How many connections were accepted.
   private(set) var accepted = 0
   let port: UInt16
+  private let host: [UInt8]
 
   /// How many connections are open.
   var connectionCount: Int { connections.count }
@@ -46,10 +48,18 @@ final class ScriptedStore {
   private var connections: [Int32: (event: LoopEvent, reader: RESPReader)] = [:]
 
   /// Answers PING unless the script does; everything else by the script.
-  init(on loop: EventLoop, script: @escaping ([String]) -> ScriptedReply = ScriptedStore.usual) {
+  ///
+  /// - Parameters:
+  ///   - host: an address of loopback.
+  ///   - port: 0 for a free one.
+  init(
+    on loop: EventLoop, host: [UInt8] = [127, 0, 0, 1], port: UInt16 = 0,
+    script: @escaping ([String]) -> ScriptedReply = ScriptedStore.usual
+  ) throws {
     self.loop = loop
+    self.host = host
     self.script = script
-    (listener, port) = ScriptedStore.listener(port: 0)!
+    (listener, self.port) = try #require(ScriptedStore.listener(host, port: port))
     accept()
   }
 
@@ -75,7 +85,7 @@ final class ScriptedStore {
 
   /// Listens again.
   func resume() {
-    listener = ScriptedStore.listener(port: port)!.descriptor
+    listener = ScriptedStore.listener(host, port: port)!.descriptor
     accept()
   }
 
@@ -132,11 +142,11 @@ final class ScriptedStore {
     }
   }
 
-  private static func listener(port: UInt16) -> (descriptor: Int32, port: UInt16)? {
+  private static func listener(_ host: [UInt8], port: UInt16) -> (descriptor: Int32, port: UInt16)? {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var reuse: Int32 = 1
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &reuse, socklen_t(MemoryLayout<Int32>.size))
-    let address = SocketAddress(octets: [127, 0, 0, 1], port: port)!
+    let address = SocketAddress(octets: host, port: port)!
     guard address.withSockaddr({ bind(descriptor, .init(__sockaddr__: $0), $1) }) == 0, listen(descriptor, 16) == 0
     else { return nil }
     return (descriptor, SocketAddress(boundTo: descriptor)!.port)

@@ -38,7 +38,7 @@ private final class StreamScene {
 @Suite struct `A store stream` {
   @Test func `a stream sends the next command after each reply, and has no timer while it waits`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .nothing }
+      let store = try ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .nothing }
       let timers = loop.timers.count
       let scene = StreamScene(store.settings, on: loop)
       scene.read()
@@ -59,7 +59,7 @@ private final class StreamScene {
 
   @Test func `a store that always has something is read at a pace`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .octets("*1\r\n:1\r\n") }
+      let store = try ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .octets("*1\r\n:1\r\n") }
       let scene = StreamScene(store.settings, on: loop)
       scene.read()
       #expect(await loop.until { !scene.replies.isEmpty })
@@ -73,7 +73,7 @@ private final class StreamScene {
 
   @Test func `a stream connects again, and takes up where it was`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .nothing }
+      let store = try ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .nothing }
       let scene = StreamScene(store.settings, on: loop)
       scene.read()
       #expect(await loop.until { store.commands.last?.last == "0" })
@@ -91,7 +91,7 @@ private final class StreamScene {
 
   @Test func `a stream whose connection ends at each command says so once`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .close }
+      let store = try ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .close }
       let scene = StreamScene(store.settings, on: loop)
       scene.read()
       for round in 1...6 {
@@ -105,7 +105,7 @@ private final class StreamScene {
 
   @Test func `a stream that rests is tried at once when somebody has mended the store`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .error("NOPERM no xread") }
+      let store = try ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .error("NOPERM no xread") }
       let scene = StreamScene(store.settings, on: loop)
       scene.stream.retry()
       scene.read()
@@ -121,7 +121,7 @@ private final class StreamScene {
 
   @Test func `a stream that cannot connect again says so, and when it reads again`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .null }
+      let store = try ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .null }
       let scene = StreamScene(store.settings, on: loop)
       scene.read()
       #expect(await loop.until { store.commands.count == 2 })
@@ -144,7 +144,7 @@ private final class StreamScene {
   @Test(arguments: ["-ERR wrong\r\n", "$-1\r\n", "*-1\r\n", "-LOADING\r\n"])
   func `a stream pauses after an error or nothing, and does not ask at once`(reply: String) throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .octets(reply) }
+      let store = try ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .octets(reply) }
       let scene = StreamScene(store.settings, on: loop)
       scene.read()
       #expect(await loop.until { store.commands.count == 2 })
@@ -161,7 +161,7 @@ private final class StreamScene {
 
   @Test func `a stream that may not read is one error line, and tries again after a minute`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .error("NOPERM no xread") }
+      let store = try ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .error("NOPERM no xread") }
       let scene = StreamScene(store.settings, on: loop)
       scene.read()
       #expect(await loop.until { scene.events.count == 1 })
@@ -177,7 +177,7 @@ private final class StreamScene {
   @Test func `a stream takes a reply of 1 MiB and refuses more`() throws {
     try onLoop { loop in
       let count = 16
-      let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .nothing }
+      let store = try ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .nothing }
       let scene = StreamScene(store.settings, on: loop)
       scene.read()
       #expect(await loop.until { store.commands.count == 2 })
@@ -201,7 +201,7 @@ private final class StreamScene {
 
   @Test func `a stream connects and disconnects when its owner says so`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .nothing }
+      let store = try ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .nothing }
       let timers = loop.timers.count
       let scene = StreamScene(store.settings, on: loop)
       scene.read()
@@ -229,7 +229,7 @@ private final class StreamScene {
 
   @Test func `a stream may be closed by what it calls`() throws {
     try onLoop { loop in
-      let store = ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .octets("*0\r\n") }
+      let store = try ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .octets("*0\r\n") }
       var asked = 0
       var stream: StoreStream? = StoreStream(store.settings, on: loop, resolve: { _ in [] }) { _ in }
       stream?.read({
