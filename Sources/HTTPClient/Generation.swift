@@ -79,6 +79,8 @@ final class Generation {
   var transferCount: Int { active.count + resting.count }
 
   /// The number of connections that are open or being opened.
+  var isOpen: Bool { !isClosed && carrier.isOpen }
+
   var connectionCount: Int { isClosed ? 0 : carrier.connectionCount }
 
   /// Whether a transfer was cut off since the last response.

@@ -99,6 +99,9 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   /// The addresses that took a connection and did not answer, as text.
   public var silentAddresses: Set<String> { Set(settings.silent.map(\.host)) }
 
+  /// Whether there is a connection that carries requests.
+  public var isConnected: Bool { current?.isOpen ?? false }
+
   /// When the last octet of HTTP arrived, or the last handshake succeeded.
   public var heardAt: BootInstant { settings.heardAt }
 

@@ -38,6 +38,8 @@ public protocol HTTPTransport: AnyObject, Sendable {
   nonisolated(nonsending) func handshake(timeout: Duration) async -> HTTPFailure?
   /// When the last octet of HTTP arrived, or the last handshake succeeded.
   var heardAt: BootInstant { get }
+  /// Whether there is a connection that carries requests.
+  var isConnected: Bool { get }
   /// The addresses that took a connection and did not answer, as text.
   var silentAddresses: Set<String> { get }
   /// Makes later requests open new connections; transfers in flight continue on the old ones.
@@ -47,6 +49,9 @@ public protocol HTTPTransport: AnyObject, Sendable {
 }
 
 extension HTTPTransport {
+  /// A transport without connections has none that is open.
+  public var isConnected: Bool { false }
+
   /// A transport that has no addresses has no silent ones.
   public var silentAddresses: Set<String> { [] }
 

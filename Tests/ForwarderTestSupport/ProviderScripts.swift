@@ -23,6 +23,7 @@ final class ScriptedTransport: HTTPTransport, @unchecked Sendable {
   private let loop: any Loop
 
   var silentAddresses: Set<String> = []
+  var isConnected = false
   /// Called with the owner of each transfer that has begun.
   var whileInFlight: (((any TransferOwner)?) -> Void)?
   /// The transfers in flight.

@@ -117,6 +117,15 @@ import Testing
     #expect(!scene.ask().isAnswer)
     #expect(scene.provider.report.state == .up)
     #expect(scene.ask().isAnswer)
+    // Also where questions without answers have all living ones for a while.
+    scene.servers[0].isConnected = true
+    scene.servers[0].script = { _ in (.refused, .milliseconds(10)) }
+    scene.loop.advance(by: .seconds(5))
+    #expect(!scene.ask().isAnswer)
+    #expect(scene.provider.report.state == .up && scene.servers[0].losses == 0)
+    scene.loop.advance(by: .seconds(5))
+    #expect(!scene.ask().isAnswer)
+    #expect(scene.servers[0].losses == 1)
   }
 
   @Test func `the last resort waits for a server that can be reached, within its time`() {

@@ -62,7 +62,8 @@ extension HTTPDNSProvider {
       if transport.kind == .calm, let length = pause.askedForCalm(now: loop.now) {
         pauses(for: length, because: "it asks for fewer requests at a time", failure.advice)
       }
-      if transport.isOutOfReach, server.heardAt + ServerOrder.moment < loop.now { lose(server, because: transport) }
+      let moment = ServerOrder.moment(isConnected: server.isConnected)
+      if transport.isOutOfReach, server.heardAt + moment < loop.now { lose(server, because: transport) }
     }
     if let report = failure.report, let length = pause.refused(report, on: asking.domain, now: loop.now) {
       let text = report.kind == .quota ? "\(HTTPDNSFailure.quota)" : report.text(settings.kind)

@@ -63,6 +63,9 @@ final class ProviderServer: CustomStringConvertible {
   /// When something came from it last.
   var heardAt: BootInstant { transport?.heardAt ?? BootInstant(nanoseconds: .min) }
 
+  /// Whether there is a connection to it that carries requests.
+  var isConnected: Bool { transport?.isConnected ?? false }
+
   /// Renews connections, which may be dead on the new network, and makes the next use look up the name again.
   func networkHasChanged() {
     lookUp?.expire()

@@ -57,8 +57,9 @@ struct ServerOrder {
   /// … and less often when the last question that they would have got is this old.
   private static let (idleInterval, idleTime) = (Duration.seconds(10), Duration.seconds(600))
   static let longestHandshake = Duration.seconds(3)
-  /// A server that was heard within this time is alive, whatever becomes of a new connection.
-  static let moment = Duration.seconds(1)
+  /// A server that was heard within this time is alive, whatever becomes of a new connection; with an open connection, on
+  /// which questions without answers may keep it from saying anything, it has longer.
+  static func moment(isConnected: Bool) -> Duration { .seconds(isConnected ? 10 : 1) }
 
   init(count: Int, attemptsBeforeSwitch: Int, returnToFirst: Duration) {
     states = Array(repeating: State(), count: count)
