@@ -24,8 +24,10 @@ public func cpuTime(_ body: () throws -> Void) rethrows -> Int {
 public final class TurnWatch: Sendable {
   private let seen = Mutex<(last: Int64?, longest: Int64)>((nil, 0))
 
+  /// The longest one since `watch`.
   public var longest: Duration { .nanoseconds(seen.withLock { $0.longest }) }
 
+  /// Creates a watch that sees nothing yet.
   public init() {}
 
   /// Begins to watch.
