@@ -11,28 +11,6 @@ import HTTPDNS
 import MessageCache
 import Upstreams
 
-/// The result of a fetch or of one attempt, and its source.
-struct FetchResult {
-  var result: Result<FinishedAnswer, UpstreamFailure>
-  var source: AnswerSource
-  /// The failure; nil if there is an answer.
-  var failure: UpstreamFailure? { if case .failure(let failure) = result { failure } else { nil } }
-  /// The answer; nil if there is a failure.
-  var answer: FinishedAnswer? { if case .success(let answer) = result { answer } else { nil } }
-
-  /// A failure of the daemon itself or of no upstream in particular.
-  static func failure(_ failure: UpstreamFailure) -> FetchResult {
-    FetchResult(result: .failure(failure), source: .ourselves)
-  }
-
-  /// Removes the scope of the answer: the addresses for which it is valid.
-  mutating func dropScope() {
-    guard var answer else { return }
-    answer.scope = nil
-    result = .success(answer)
-  }
-}
-
 /// A question in flight. Unchecked, since timers and tasks of the resolver's loop carry it: nothing else may touch it.
 final class Fetch: QuestionInFlight, @unchecked Sendable {
   private let resolver: Resolver
