@@ -2,8 +2,8 @@
 //
 // One question that a resolver does not answer says nothing about others: many drop AAAA or HTTPS, or take long for one
 // name. A resolver is silent if nothing has come from it for 2 s, although three different questions were sent to it
-// since its last sign of life. Then it is asked last, for 10 s at first; when that is over, the next question is a trial,
-// and the time doubles up to 5 min. Any reply with the right ID ends all that.
+// since its last sign of life. Then it is asked last, and beside the others by one question a second: any reply with the right
+// ID ends the silence, so that somebody's dead names take the network's names from nobody else.
 //
 // Some resolvers, or devices in front of them, drop or refuse queries with an OPT record, UDP, or TCP. What works is
 // remembered for 10 min (RFC 6891 section 6.2.2), and that TCP fails for 10 s.
@@ -30,9 +30,10 @@ struct KnownResolvers {
     var unanswered: [Int] = []
     /// When the first of them was sent.
     var waitsSince = BootInstant.longAgo
-    /// Until when it is asked last, and for how long; zero if it is not silent.
-    var isLastUntil = BootInstant.longAgo
-    var pause = Duration.zero
+    /// Whether it was asked last since then.
+    var isDemoted = false
+    /// While it is asked last: when the next question is sent to it as well.
+    var nextSign = BootInstant.longAgo
     /// Until when it counts as supporting EDNS, as not supporting it, as dropping UDP, as refusing TCP.
     var knowsEDNSUntil = BootInstant.longAgo
     var lacksEDNSUntil = BootInstant.longAgo
@@ -51,8 +52,8 @@ struct KnownResolvers {
 
   private static let silentQuestions = 3
   private static let silence = Duration.seconds(2)
-  static let shortestPause = Duration.seconds(10)
-  static let longestPause = Duration.seconds(300)
+  /// How often a question is sent to a silent resolver as well.
+  private static let signInterval = Duration.seconds(1)
   /// How long the memory of what works is used (RFC 6891 section 6.2.2).
   static let memory = Duration.seconds(600)
   /// How long TCP is not tried after it has failed.
@@ -81,16 +82,17 @@ struct KnownResolvers {
     guard let known = all[resolver], known.unanswered.count == Self.silentQuestions,
       now - known.waitsSince >= Self.silence
     else { return false }
-    guard now >= known.isLastUntil else { return true }
-    let isTrial = known.pause > .zero
-    if !isTrial { demotions += 1 }
-    change(resolver) { known in
-      known.pause = isTrial ? min(known.pause * 2, Self.longestPause) : Self.shortestPause
-      known.isLastUntil = now + known.pause
-      // The question of the trial takes its place, so that the reply is waited for.
-      if isTrial { known.unanswered.removeLast() }
+    if !known.isDemoted {
+      demotions += 1
+      change(resolver) { $0.isDemoted = true }
     }
-    return !isTrial
+    return true
+  }
+
+  /// Whether a question is sent to a resolver that is asked last beside the others, as one each second is.
+  func needsSign(_ resolver: PlainResolver, at now: BootInstant) -> Bool {
+    guard let known = all[resolver] else { return false }
+    return known.isDemoted && now >= known.nextSign
   }
 
   /// Notes a question before it is sent.
@@ -99,6 +101,11 @@ struct KnownResolvers {
   mutating func asks(_ resolver: PlainResolver, _ question: Question, at now: BootInstant) -> Bool {
     let hash = question.hashValue
     return change(resolver) { known in
+      if known.isDemoted {
+        guard now >= known.nextSign else { return false }
+        known.nextSign = now + Self.signInterval
+        return true
+      }
       guard known.unanswered.count < Self.silentQuestions, !known.unanswered.contains(hash) else { return false }
       if known.unanswered.isEmpty { known.waitsSince = now }
       known.unanswered.append(hash)
@@ -110,7 +117,7 @@ struct KnownResolvers {
   mutating func hears(_ resolver: PlainResolver, overTCP: Bool, at now: BootInstant) {
     change(resolver) { known in
       known.unanswered.removeAll(keepingCapacity: true)
-      (known.pause, known.isLastUntil) = (.zero, now)
+      known.isDemoted = false
       if overTCP {
         (known.lastStream, known.failsTCPUntil) = (now, now)
       } else {

@@ -3,7 +3,7 @@
 // On the loop's thread only. The next resolver is asked when one has failed, or has said nothing for 300 ms. Data that
 // a later one has is given at once. Its negative answer is not: the network's first resolver knows the network's names,
 // and a later one denies them. Such an answer waits a second for the earlier resolvers, a tenth for silent ones, and
-// says that they had none.
+// says that they had none. A resolver that seems silent is asked last, or beside the first of the others as a sign of life.
 // Three resolvers are waited for at once; before a fourth, the earliest one makes room.
 
 import DNSWire
@@ -28,6 +28,8 @@ final class OrderedQuestion: @unchecked Sendable {
   private let end: BootInstant
   private let objection: (Message) -> String?
   private var next = 0
+  /// The place of a silent resolver that is asked beside the others; nil if none is.
+  private var sign: Int?
   /// Those that are waited for, by their place in `order`; so are the failures.
   private var turns: [Int: Turn] = [:]
   private var failures: [Int: LocalDNSFailure] = [:]
@@ -60,7 +62,7 @@ final class OrderedQuestion: @unchecked Sendable {
     return await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         self.continuation = continuation
-        if Task.isCancelled { cancel() } else { askNext() }
+        if Task.isCancelled { cancel() } else { begin() }
       }
     } onCancel: {
       Task(executorPreference: clock) { self.cancel() }
@@ -72,21 +74,33 @@ final class OrderedQuestion: @unchecked Sendable {
     finish(.failure(UnansweredQuestion(.cancelled)))
   }
 
+  private func begin() {
+    sign = order.indices.dropFirst().first { client.known.needsSign(servers[order[$0]], at: clock.now) }
+    if let sign { ask(sign) }
+    if next == 0, continuation != nil { askNext() }
+  }
+
   private func askNext() {
     timer.cancel()
+    if next == sign { next += 1 }
     guard next < order.count, clock.now < end else { return turns.isEmpty ? conclude() : () }
-    if turns.count == Self.mostTurns, let earliest = turns.keys.min() {
+    let counting = turns.keys.filter { $0 != sign }
+    if counting.count == Self.mostTurns, let earliest = counting.min() {
       turns.removeValue(forKey: earliest)?.dismiss()
       failures[earliest] = .timedOut
     }
     let place = next
     next += 1
-    let turn = Turn(client, asked, servers[order[place]], until: end) { [self] in heard($0, from: place) }
-    turns[place] = turn
     if next < order.count {
       let share = (end - clock.now) / (order.count - place)
       timer.set(after: min(Self.patience, share), on: clock) { [self] in askNext() }
     }
+    ask(place)
+  }
+
+  private func ask(_ place: Int) {
+    let turn = Turn(client, asked, servers[order[place]], until: end) { [self] in heard($0, from: place) }
+    turns[place] = turn
     turn.start()
   }
 
@@ -105,16 +119,20 @@ final class OrderedQuestion: @unchecked Sendable {
     case .failure(let reason): failed(place, reason)
     }
     turns[place] = nil
-    guard let negative else { return askNext() }
+    guard let negative else {
+      // The others have not had their time yet.
+      return place == sign && timer.isSet ? () : askNext()
+    }
     // A silent resolver, which is asked last, is asked too: somebody's slow names may have made it seem so.
-    let silent = order[next...].firstIndex { $0 < order[negative.place] }
+    let silent = (next..<order.count).first { order[$0] < order[negative.place] && $0 != sign }
     if let silent {
       next = silent
       askNext()
     }
     timer.cancel()
-    guard turns.keys.contains(where: { order[$0] < order[negative.place] }) else { return conclude() }
-    holdOn(for: silent == nil ? Self.longestHold : Self.silentHold)
+    let earlier = turns.keys.filter { order[$0] < order[negative.place] }
+    guard !earlier.isEmpty else { return conclude() }
+    holdOn(for: earlier.allSatisfy { $0 == silent || $0 == sign } ? Self.silentHold : Self.longestHold)
   }
 
   private func checked(_ report: Turn.Report) -> Turn.Report {
