@@ -1,6 +1,8 @@
 // BillTests.swift -- every request that is put on the wire is counted, however it ends, and no other.
 
+import Dispatch
 import EventLoop
+import Glibc
 import HTTPMessage
 import Synchronization
 import TestSupport
@@ -77,6 +79,54 @@ private final class FaultyService: Sendable {
   }
 }
 
+/// Carries requests to a server, one on each connection, but for some, which it carries nowhere.
+private final class SwallowingNetwork: Sendable {
+  let port: UInt16
+  private let listener: Int32
+  private let requests = Atomic(0)
+  private let count = Atomic(0)
+
+  /// - Parameter swallows: whether the request of that number ends here.
+  init(before server: UInt16, swallows: @escaping @Sendable (Int) -> Bool) {
+    (listener, port) = listeningSocket(backlog: 16)
+    DispatchQueue.global().async { [listener, self] in
+      while case let client = accept(listener, .init(__sockaddr__: nil), nil), client >= 0 {
+        DispatchQueue.global().async { self.carry(client, to: server, swallows) }
+      }
+    }
+  }
+
+  /// Requests that were taken and not carried on.
+  var swallowed: Int { count.load(ordering: .relaxed) }
+
+  func stop() {
+    shutdown(listener, Int32(SHUT_RDWR))
+    close(listener)
+  }
+
+  /// Carries one request and its response.
+  private func carry(_ client: Int32, to server: UInt16, _ swallows: (Int) -> Bool) {
+    defer { close(client) }
+    var octets = [UInt8](repeating: 0, count: 4096)
+    let length = recv(client, &octets, octets.count, 0)
+    guard length > 0 else { return }
+    guard !swallows(requests.wrappingAdd(1, ordering: .relaxed).oldValue) else {
+      count.add(1, ordering: .relaxed)
+      // Until the client gives up.
+      _ = recv(client, &octets, octets.count, 0)
+      return
+    }
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(descriptor) }
+    let address = SocketAddress(octets: [127, 0, 0, 1], port: server)!
+    guard address.withSockaddr({ connect(descriptor, .init(__sockaddr__: $0), $1) }) == 0 else { return }
+    _ = send(descriptor, octets, length, Int32(MSG_NOSIGNAL))
+    while case let length = recv(descriptor, &octets, octets.count, 0), length > 0 {
+      _ = send(client, octets, length, Int32(MSG_NOSIGNAL))
+    }
+  }
+}
+
 @Suite struct `The count of requests` {
   private static let (alone, bursts, burst) = (400, 20, 30)
 
@@ -123,6 +173,25 @@ private final class FaultyService: Sendable {
     #expect(results == Self.alone + Self.bursts * Self.burst)
     #expect(sent - service.peer.requests == 0, "\(sent) counted")
     #expect(sent > results)
+  }
+
+  @Test func `has what a network in between swallows as well, and exactly that`() throws {
+    let requests = Atomic(0)
+    // Each request has a connection of its own.
+    let server = TestServer { _ in
+      requests.add(1, ordering: .relaxed)
+      return .sendAndClose(response("x", fields: "Connection: close\r\n"))
+    }
+    defer { server.stop() }
+    let network = SwallowingNetwork(before: server.port) { $0 % 3 == 2 }
+    defer { network.stop() }
+    let sent = try withOrigin(port: network.port) { origin in
+      var sent = 0
+      for _ in 0..<60 { sent += await origin.get(timeout: .milliseconds(200)).timesSent }
+      return sent
+    }
+    #expect(comes { sent == requests.load(ordering: .relaxed) + network.swallowed })
+    #expect(network.swallowed >= 20)
   }
 
   @Test func `a request is not sent once more than its owner lets it, over HTTP/1.1`() throws {
