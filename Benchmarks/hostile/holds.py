@@ -64,10 +64,24 @@ class _Watch:
         client = None
 
 
+def _full(question: bytes) -> bytes:
+  """64 KiB of addresses. Each owner is the one before, by a pointer."""
+  count = (65_000 - len(question)) // 16
+  records = b"".join(b"\xc0\x0c\0\1\0\1\0\0\1\0\0\4" + number.to_bytes(4, "big") for number in range(count))
+  return b"\x81\x80\0\1" + count.to_bytes(2, "big") + b"\0\0\0\0" + question + records
+
+
+def _cut_off(question: bytes) -> bytes:
+  """As many records as there can be, and more that do not come."""
+  records = b"\0\xff\0\0\1\0\0\0\0\0\0" * ((65_400 - len(question)) // 11)
+  return b"\x81\x80\0\1\xff\xff\0\0\0\0" + question + records
+
+
 class _LargeResolver:
   """A plain resolver whose answers take TCP, and 64 KiB."""
 
-  def __init__(self) -> None:
+  def __init__(self, answer: Callable[[bytes], bytes], before: bytes = b"") -> None:
+    self._compose, self._before = answer, before
     self.port = free_port()
     self._datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     self._datagrams.bind(("127.0.0.1", self.port))
@@ -91,11 +105,8 @@ class _LargeResolver:
         while query[end]:
           end += query[end] + 1
         question = query[14:end + 5]
-        count = (65_000 - len(question)) // 16
-        # Each owner is the one before, by a pointer.
-        records = b"".join(b"\xc0\x0c\0\1\0\1\0\0\1\0\0\4" + number.to_bytes(4, "big") for number in range(count))
-        answer = query[2:4] + b"\x81\x80\0\1" + count.to_bytes(2, "big") + b"\0\0\0\0" + question + records
-        client.sendall(len(answer).to_bytes(2, "big") + answer)
+        answer = query[2:4] + self._compose(question)
+        client.sendall(self._before + len(answer).to_bytes(2, "big") + answer)
 
 
 class _Proxy:
@@ -168,11 +179,13 @@ def _store(lab: Lab) -> tuple[int, Callable[[], None]]:
   return port, lambda: _ask(port, [f"n{number}.good{number % 200}.example" for number in range(2000)], 0.003)
 
 
-def _resolver(lab: Lab) -> tuple[int, Callable[[], None]]:
-  resolver = _LargeResolver()
-  rule = '[[rule]]\nnames = ["large.example"]\nuse = "localdns"\n'
-  port = lab.daemon("json", lab.simulator().port, f"127.0.0.1:{resolver.port}", more=rule)
-  return port, lambda: _ask(port, [f"n{number}.large.example" for number in range(200)], 0.02)
+def _resolver(answer: Callable[[bytes], bytes], before: bytes = b"") -> Callable[[Lab], tuple[int, Callable[[], None]]]:
+  def scene(lab: Lab) -> tuple[int, Callable[[], None]]:
+    resolver = _LargeResolver(answer, before)
+    rule = '[[rule]]\nnames = ["large.example"]\nuse = "localdns"\n'
+    port = lab.daemon("json", lab.simulator().port, f"127.0.0.1:{resolver.port}", more=rule)
+    return port, lambda: _ask(port, [f"n{number}.large.example" for number in range(200)], 0.02)
+  return scene
 
 
 def _client(lab: Lab) -> tuple[int, Callable[[], None]]:
@@ -226,7 +239,9 @@ _SCENES: dict[str, Callable[[Lab], tuple[int, Callable[[], None]]]] = {
   "HTTP/2 by a proxy: an octet in each record": _http2("octet by octet", is_proxied=True),
   "HTTP/1.1: a body of 10 MB": _body,
   "a store that lies": _store,
-  "a resolver: answers of 64 KiB over TCP": _resolver,
+  "a resolver: answers of 64 KiB over TCP": _resolver(_full),
+  "a resolver: answers of 64 KiB over TCP that are cut off": _resolver(_cut_off),
+  "a resolver: 64 KiB of empty frames over TCP": _resolver(_full, bytes(65_536)),
   "a client: 2,000 queries in one segment, and a flood": _client,
   "a flush of everything": _command("flush", "--all"),
   "a reload with a hosts file of 400,000 names": _command("reload"),
