@@ -73,11 +73,11 @@ import Testing
     _ = order.lose(2, loss("the last"))
     #expect(order.servers.isEmpty && order.isOutOfReach && order.first == nil)
     #expect(order.losses.map(\.loss.reason) == ["refused", "refused", "the last"])
-    order.ended(ServerOrder.Handshake(server: 1, purpose: .life), true, now: now)
+    order.ended(1, true, now: now)
     #expect(order.servers == [1])
     order.gaveVerdict(2, now: now)
     #expect(order.servers == [1, 2])
-    order.ended(ServerOrder.Handshake(server: 0, purpose: .life), true, now: now)
+    order.ended(0, true, now: now)
     #expect(order.servers == [0, 1, 2])
   }
 
@@ -89,11 +89,10 @@ import Testing
     var times: [Duration] = []
     for _ in 0..<40 {
       for handshake in due(&order) {
-        #expect(handshake == ServerOrder.Handshake(server: 0, purpose: .silence, time: .seconds(1)))
-        #expect(handshake.time == .seconds(1))
+        #expect(handshake == ServerOrder.Handshake(server: 0, time: .seconds(1)))
         times.append(now - asked)
         // It is not heard, but it shakes hands.
-        order.ended(handshake, true, now: now)
+        order.ended(handshake.server, true, now: now)
         order.sent(to: 0, heardAt: BootInstant(nanoseconds: .min), now: now)
       }
       now = now + .milliseconds(100)
@@ -125,8 +124,8 @@ import Testing
       let round = due(&order)
       rounds.append(round.map(\.server))
       for handshake in round {
-        #expect(handshake.purpose == .life && handshake.time == .seconds(3))
-        order.ended(handshake, false, now: now)
+        #expect(handshake.time == .seconds(3))
+        order.ended(handshake.server, false, now: now)
       }
     }
     #expect(rounds == [[0, 1, 2], [3, 4, 0], [1, 2, 3], [4, 0, 1], [2, 3, 4]])
@@ -142,7 +141,7 @@ import Testing
       now = now + .seconds(1)
       for handshake in due(&order) {
         times.append((now - begin).components.seconds)
-        order.ended(handshake, false, now: now)
+        order.ended(handshake.server, false, now: now)
       }
     }
     #expect(times.filter { $0 < 600 } == Array(1..<600))
@@ -180,10 +179,10 @@ import Testing
     #expect(order.nextHandshake(silence: silence, now: now) == now + .seconds(600))
     now = now + .seconds(600)
     var handshakes = due(&order)
-    #expect(handshakes == [ServerOrder.Handshake(server: 0, purpose: .returnToFirst)])
+    #expect(handshakes == [ServerOrder.Handshake(server: 0)])
     var isReturning = order.takeReturn()
     #expect(!isReturning)
-    order.ended(handshakes[0], true, now: now)
+    order.ended(0, true, now: now)
     isReturning = order.takeReturn()
     #expect(isReturning)
     isReturning = order.takeReturn()
@@ -194,7 +193,7 @@ import Testing
     #expect(order.nextHandshake(silence: silence, now: now) == now + .seconds(600))
     now = now + .seconds(600)
     handshakes = due(&order)
-    order.ended(handshakes[0], true, now: now)
+    order.ended(0, true, now: now)
     order.gaveVerdict(0, now: now)
     #expect(order.servers == [0, 1])
     #expect(order.nextHandshake(silence: silence, now: now) == nil)
@@ -204,8 +203,8 @@ import Testing
     var order = order(2, attempts: 1)
     _ = order.failed(0, now: now)
     now = now + .seconds(600)
-    let handshakes = due(&order)
-    order.ended(handshakes[0], false, now: now)
+    _ = due(&order)
+    order.ended(0, false, now: now)
     let isReturning = order.takeReturn()
     #expect(!isReturning)
     #expect(order.nextHandshake(silence: silence, now: now) == now + .seconds(600))

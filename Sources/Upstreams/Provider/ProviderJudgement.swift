@@ -126,7 +126,7 @@ extension HTTPDNSProvider {
     let failure = await server.handshake(timeout: handshake.time, on: loop)
     guard let index = place(of: server) else { return }
     let isAlive = failure == nil || server.heardAt > began
-    order.ended(ServerOrder.Handshake(server: index, purpose: handshake.purpose), isAlive, now: loop.now)
+    order.ended(index, isAlive, now: loop.now)
     if isAlive {
       arrivals.resumeAll()
     } else if let failure, failure.isOutOfReach || failure.kind == .timeout {

@@ -21,9 +21,7 @@ struct ServerOrder {
 
   /// A handshake that is due.
   struct Handshake: Hashable {
-    enum Purpose { case silence, life, returnToFirst }
     var server: Int
-    var purpose: Purpose
     /// How long it may take.
     var time = ServerOrder.longestHandshake
   }
@@ -195,16 +193,16 @@ struct ServerOrder {
     for index in states.indices where states[index].loss == nil {
       if let since = states[index].unansweredSince, heardAt(index) >= since { states[index].unansweredSince = nil }
       guard let end = silenceEnds(index, silence), end <= now else { continue }
-      due.append(Handshake(server: index, purpose: .silence, time: time))
+      due.append(Handshake(server: index, time: time))
     }
     if let time = nextRound(now), time <= now || isUrgent && now >= lastRound + ServerOrder.interval {
       let lost = states.indices.map { ($0 + nextInRound) % states.count }.filter {
         states[$0].loss != nil && !states[$0].isShakingHands && (isUrgent || states[$0].loss?.hasNoRoute == false)
       }.prefix(ServerOrder.mostInRound)
       if let last = lost.last { (lastRound, nextInRound) = (now, last + 1) }
-      due += lost.map { Handshake(server: $0, purpose: .life) }
+      due += lost.map { Handshake(server: $0) }
     }
-    if let time = returnIsDue, time <= now { due.append(Handshake(server: 0, purpose: .returnToFirst)) }
+    if let time = returnIsDue, time <= now { due.append(Handshake(server: 0)) }
     for handshake in due {
       states[handshake.server].isShakingHands = true
       states[handshake.server].lastHandshake = now
@@ -220,15 +218,11 @@ struct ServerOrder {
   }
 
   /// A handshake has ended: successfully, or the server was heard meanwhile, or neither.
-  mutating func ended(_ handshake: Handshake, _ isAlive: Bool, now: BootInstant) {
-    states[handshake.server].isShakingHands = false
-    if isAlive {
-      states[handshake.server].loss = nil
-      if handshake.purpose == .silence { states[handshake.server].unansweredSince = nil }
-    }
-    guard handshake.purpose == .returnToFirst else { return }
-    isReturning = isAlive
-    movedAt = now
+  mutating func ended(_ server: Int, _ isAlive: Bool, now: BootInstant) {
+    states[server].isShakingHands = false
+    if isAlive { (states[server].loss, states[server].unansweredSince) = (nil, nil) }
+    guard server == 0, let returnIsDue, returnIsDue <= now else { return }
+    (isReturning, movedAt) = (isAlive, now)
   }
 
   private func silenceEnds(_ server: Int, _ silence: Duration) -> BootInstant? {
