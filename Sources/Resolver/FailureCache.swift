@@ -23,17 +23,12 @@ struct FailureCache {
     var reason: UpstreamFailure
   }
 
-  /// When an upstream is asked in spite of its failures.
-  private struct Turn {
-    var next = BootInstant(nanoseconds: .min)
-    var domain: DomainKey?
-  }
-
   /// The number of LocalDNS among the upstreams; a provider's is its place in the configuration.
   static let localDNS = -1
 
   private var failures: [Key: Failure] = [:]
-  private var turns: [Int: Turn] = [:]
+  /// When an upstream is asked in spite of its failures, and the domain of the last such question.
+  private var turns: [Int: (next: BootInstant, domain: DomainKey)] = [:]
   private let longestWait: Duration
   /// The number of failures checked to make room so far, for tests.
   private(set) var steps = 0
@@ -65,12 +60,12 @@ struct FailureCache {
     guard !failures.isEmpty, let failure = failures[Key(question: question, upstream: upstream)],
       now < failure.until, failure.at > verdicts.recoveredAt
     else { return nil }
-    let turn = turns[upstream] ?? Turn()
+    let turn = turns[upstream] ?? (BootInstant(nanoseconds: .min), domain)
     let next = turn.domain == domain ? turn.next + FailureCache.trialInterval * 3 : turn.next
     guard failure.at > verdicts.last, now >= failure.at + FailureCache.firstWait, now >= next else {
       return failure.reason
     }
-    if takesTrial { turns[upstream] = Turn(next: now + FailureCache.trialInterval, domain: domain) }
+    if takesTrial { turns[upstream] = (now + FailureCache.trialInterval, domain) }
     return nil
   }
 
@@ -93,8 +88,7 @@ struct FailureCache {
   }
 
   mutating func removeAll() {
-    failures = [:]
-    turns = [:]
+    (failures, turns) = ([:], [:])
   }
 
   /// Removes the failures of the selected names.
