@@ -9,14 +9,8 @@ import HTTPDNS
 
 /// The pause of a provider. Pure: times are parameters.
 struct AccountPause {
-  private enum Kind {
-    /// Ends with a verdict on a question that was sent as a trial.
-    case account
-    /// Ends when the time that the service asked for is over.
-    case asked
-  }
-
-  private var kind = Kind.account
+  /// Whether the service asked for this time, so that it is kept; else it ends with a verdict on a trial.
+  private var isAsked = false
   private var until = BootInstant(nanoseconds: .min)
   private var began = BootInstant(nanoseconds: .min)
   private var nextTrial = BootInstant(nanoseconds: .min)
@@ -48,7 +42,7 @@ struct AccountPause {
 
   /// Whether a client's question may be sent during the pause, to see whether the account is served again.
   func mayTry(_ client: UInt64, now: BootInstant) -> Bool {
-    guard kind == .account, now >= nextTrial else { return false }
+    guard !isAsked, now >= nextTrial else { return false }
     return client != undecided || now >= nextTrial + AccountPause.preference
   }
 
@@ -66,12 +60,12 @@ struct AccountPause {
     if case .status(429, let retryAfter?) = failure {
       throttled.insert(domain)
       guard throttled.count >= AccountPause.fewDomains else { return nil }
-      return begin(.asked, for: min(max(retryAfter, AccountPause.shortestNamed), AccountPause.longestNamed), now)
+      return begin(isAsked: true, for: min(max(retryAfter, AccountPause.shortestNamed), AccountPause.longestNamed), now)
     }
     guard failure.isOfAccount else { return nil }
     undecided = nil
     let first = failure == .quota ? AccountPause.quota : AccountPause.first
-    return begin(.account, for: min(first * (1 << min(pauses, 12)), AccountPause.longest), now)
+    return begin(isAsked: false, for: min(first * (1 << min(pauses, 12)), AccountPause.longest), now)
   }
 
   /// The server asked for fewer requests on its connection.
@@ -79,11 +73,11 @@ struct AccountPause {
   /// - Returns: the length of the pause that it begins; nil during a pause.
   mutating func askedForCalm(now: BootInstant) -> Duration? {
     guard now >= until else { return nil }
-    return begin(.asked, for: min(AccountPause.calm * (1 << min(pauses, 12)), AccountPause.longestCalm), now)
+    return begin(isAsked: true, for: min(AccountPause.calm * (1 << min(pauses, 12)), AccountPause.longestCalm), now)
   }
 
   /// Pauses for an hour: the provider's list of servers says that the service is switched off.
-  mutating func switchedOff(now: BootInstant) { _ = begin(.asked, for: AccountPause.longest, now) }
+  mutating func switchedOff(now: BootInstant) { _ = begin(isAsked: true, for: AccountPause.longest, now) }
 
   /// Ends the pause: its reason is gone.
   mutating func end() { self = AccountPause() }
@@ -91,18 +85,18 @@ struct AccountPause {
   /// Notes a verdict. One on a question that was sent before the pause does not end it.
   mutating func gaveVerdict(sentAt: BootInstant, now: BootInstant) {
     if !throttled.isEmpty { throttled = [] }
-    guard sentAt >= began, kind == .account || now >= until else { return }
+    guard sentAt >= began, !isAsked || now >= until else { return }
     until = now
     pauses = 0
   }
 
-  private mutating func begin(_ kind: Kind, for length: Duration, _ now: BootInstant) -> Duration? {
+  private mutating func begin(isAsked: Bool, for length: Duration, _ now: BootInstant) -> Duration? {
     // Of requests that were in flight, only a longer time that the service asks for counts.
     if now < until {
-      if kind == .asked { until = max(until, now + length) }
+      if isAsked { until = max(until, now + length) }
       return nil
     }
-    self.kind = kind
+    self.isAsked = isAsked
     (began, until, nextTrial) = (now, now + length, now + AccountPause.trialInterval)
     (throttled, undecided) = ([], nil)
     pauses += 1

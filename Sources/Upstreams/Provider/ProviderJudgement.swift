@@ -22,8 +22,8 @@ extension HTTPDNSProvider {
 
   /// How long a handshake with a silent server may take.
   private var handshakeTime: Duration {
-    guard let median = patience.median else { return ServerOrder.longestHandshake }
-    return min(max(ServerOrder.interval, median * HTTPDNSProvider.roundTripsOfHandshake), ServerOrder.longestHandshake)
+    let usual = patience.median.map { $0 * HTTPDNSProvider.roundTripsOfHandshake } ?? ServerOrder.longestHandshake
+    return min(max(ServerOrder.interval, usual), ServerOrder.longestHandshake)
   }
 
   // MARK: Transfers
@@ -65,12 +65,12 @@ extension HTTPDNSProvider {
       let moment = ServerOrder.moment(isConnected: server.isConnected)
       if transport.isOutOfReach, server.heardAt + moment < loop.now { lose(server, because: transport) }
     }
-    if let report = failure.report, let length = pause.refused(report, on: asking.domain, now: loop.now) {
-      let text = report.kind == .quota ? "\(HTTPDNSFailure.quota)" : report.text(settings.kind)
-      pauses(for: length, because: text, remedy(for: report))
-    }
-    if let report = failure.report, report.isOfAccount || report.kind == .quota, pause.left(now: loop.now) != nil {
-      failure.isLogged = true
+    if let report = failure.report {
+      if let length = pause.refused(report, on: asking.domain, now: loop.now) {
+        let text = report.kind == .quota ? "\(HTTPDNSFailure.quota)" : report.text(settings.kind)
+        pauses(for: length, because: text, remedy(for: report))
+      }
+      if report.isOfAccount || report.kind == .quota, pause.left(now: loop.now) != nil { failure.isLogged = true }
     }
     if failure.consequence == .nextServer, let index = place(of: server), order.failed(index, now: loop.now) {
       counters.demotions.count(.server)
