@@ -43,8 +43,6 @@ struct ServerOrder {
   private var isReturning = false
   /// Questions during silences so far.
   private var turn = 0
-  private var lastRound = BootInstant(nanoseconds: .min)
-  private var nextInRound = 0
   private var wantedAt = BootInstant(nanoseconds: .min)
   private let attemptsBeforeSwitch: Int
   private let returnToFirst: Duration
@@ -144,8 +142,7 @@ struct ServerOrder {
   mutating func lose(_ server: Int, _ loss: Loss) -> Bool {
     guard states[server].loss == nil else { return false }
     states[server].loss = loss
-    states[server].unansweredSince = nil
-    if losses.count == 1 { lastRound = loss.since }
+    (states[server].unansweredSince, states[server].lastHandshake) = (nil, loss.since)
     wantedAt = max(wantedAt, loss.since)
     if isOutOfReach {
       // Whichever comes back first is asked; the order begins again.
@@ -162,17 +159,11 @@ struct ServerOrder {
   /// Everything is open again on another network.
   mutating func networkHasChanged() {
     states = Array(repeating: State(), count: states.count)
-    lastRound = BootInstant(nanoseconds: .min)
   }
 
   private mutating func moveOn(_ now: BootInstant) -> Bool {
-    guard
-      let next = (1..<max(1, states.count)).map({ (current + $0) % states.count }).first(where: {
-        states[$0].loss == nil
-      })
-    else { return false }
-    current = next
-    movedAt = now
+    guard let next = servers.first(where: { $0 != current }) else { return false }
+    (current, movedAt) = (next, now)
     return true
   }
 
@@ -189,32 +180,26 @@ struct ServerOrder {
     silence: Duration, time: Duration = ServerOrder.interval, isUrgent: Bool = false, now: BootInstant,
     heardAt: (Int) -> BootInstant
   ) -> [Handshake] {
-    var due: [Handshake] = []
-    for index in states.indices where states[index].loss == nil {
+    for index in states.indices {
       if let since = states[index].unansweredSince, heardAt(index) >= since { states[index].unansweredSince = nil }
-      guard let end = silenceEnds(index, silence), end <= now else { continue }
-      due.append(Handshake(server: index, time: time))
     }
-    if let time = nextRound(now), time <= now || isUrgent && now >= lastRound + ServerOrder.interval {
-      let lost = states.indices.map { ($0 + nextInRound) % states.count }.filter {
-        states[$0].loss != nil && !states[$0].isShakingHands && (isUrgent || states[$0].loss?.hasNoRoute == false)
-      }.prefix(ServerOrder.mostInRound)
-      if let last = lost.last { (lastRound, nextInRound) = (now, last + 1) }
-      due += lost.map { Handshake(server: $0) }
+    var due = states.indices.filter { silenceEnds($0, silence).map { $0 <= now } ?? false }.map {
+      Handshake(server: $0, time: time)
     }
-    if let time = returnIsDue, time <= now { due.append(Handshake(server: 0)) }
+    if let round = nextRound(isUrgent, now), round <= now {
+      let oldest = lost(isUrgent).sorted { states[$0].lastHandshake < states[$1].lastHandshake }
+      due += oldest.prefix(ServerOrder.mostInRound).map { Handshake(server: $0) }
+    }
+    if let returnIsDue, returnIsDue <= now { due.append(Handshake(server: 0)) }
     for handshake in due {
-      states[handshake.server].isShakingHands = true
-      states[handshake.server].lastHandshake = now
+      (states[handshake.server].isShakingHands, states[handshake.server].lastHandshake) = (true, now)
     }
     return due
   }
 
   /// When the next handshake is due; nil if none is.
   func nextHandshake(silence: Duration, now: BootInstant) -> BootInstant? {
-    let silences = states.indices.compactMap { states[$0].loss == nil ? silenceEnds($0, silence) : nil }
-    let lives = losses.contains { !$0.loss.hasNoRoute && !states[$0.server].isShakingHands } ? nextRound(now) : nil
-    return (silences + [lives, returnIsDue].compactMap(\.self)).min()
+    (states.indices.map { silenceEnds($0, silence) } + [nextRound(false, now), returnIsDue]).compactMap(\.self).min()
   }
 
   /// A handshake has ended: successfully, or the server was heard meanwhile, or neither.
@@ -230,10 +215,16 @@ struct ServerOrder {
     return max(since + silence, states[server].lastHandshake + ServerOrder.interval)
   }
 
-  private func nextRound(_ now: BootInstant) -> BootInstant? {
-    guard states.contains(where: { $0.loss != nil }) else { return nil }
-    let isIdle = now >= wantedAt + ServerOrder.idleTime
-    return lastRound + (isIdle ? ServerOrder.idleInterval : ServerOrder.interval)
+  /// The servers that are left out and may get a handshake.
+  private func lost(_ isUrgent: Bool) -> [Int] {
+    losses.filter { !states[$0.server].isShakingHands && (isUrgent || !$0.loss.hasNoRoute) }.map(\.server)
+  }
+
+  /// When some of them get one; nil if there are none.
+  private func nextRound(_ isUrgent: Bool, _ now: BootInstant) -> BootInstant? {
+    guard !lost(isUrgent).isEmpty, let last = losses.map({ states[$0.server].lastHandshake }).max() else { return nil }
+    let isIdle = !isUrgent && now >= wantedAt + ServerOrder.idleTime
+    return last + (isIdle ? ServerOrder.idleInterval : ServerOrder.interval)
   }
 
   private var returnIsDue: BootInstant? {
