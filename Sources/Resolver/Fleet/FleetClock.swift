@@ -1,6 +1,7 @@
 // FleetClock.swift -- the beginning of a connection to the store, and the store's time.
 
 import EventLoop
+import Files
 import Fleet
 import Store
 
@@ -55,8 +56,8 @@ extension FleetLevel {
     let now = loop.preciseNow
     // A late answer says little about when the store wrote it.
     guard now - sentAt < .seconds(1), case .success(.array(let parts)) = result, parts.count == 2,
-      let seconds = FleetLevel.number(parts[0]), let microseconds = FleetLevel.number(parts[1]),
-      (0...253_402_300_799).contains(seconds), (0..<1_000_000).contains(microseconds)
+      let seconds = FleetLevel.number(parts[0], in: NumberRange.seconds),
+      let microseconds = FleetLevel.number(parts[1], in: 0...999_999)
     else { return }
     measurements += 1
     let roundTrip = now - sentAt
@@ -86,8 +87,8 @@ extension FleetLevel {
         isProblem: true, text: keys.hasSecret ? "\(text): it is not used; set the clocks" : "\(text); set the clocks"))
   }
 
-  private static func number(_ value: RESPValue) -> Int64? {
+  private static func number(_ value: RESPValue, in range: ClosedRange<Int64>) -> Int64? {
     guard case .bulk(let octets) = value else { return nil }
-    return Int64(String(decoding: octets, as: UTF8.self))
+    return String(decoding: octets, as: UTF8.self).number(in: range)
   }
 }

@@ -4,6 +4,7 @@
 // the store's clock was set back, the set also has a mark of when that was: a daemon that starts later finds it there.
 
 import EventLoop
+import Files
 import Fleet
 import Store
 
@@ -132,7 +133,7 @@ extension FleetLevel {
     guard case .success(.array(let words)) = result else { return nil }
     let members = stride(from: 0, to: words.count - 1, by: 2).compactMap { index -> (text: String, score: Int64)? in
       guard case .bulk(let text) = words[index], case .bulk(let score) = words[index + 1],
-        let time = Int64(String(decoding: score, as: UTF8.self)), StoreClock.times.contains(time)
+        let time = String(decoding: score, as: UTF8.self).number(in: StoreClock.times)
       else { return nil }
       return (String(decoding: text, as: UTF8.self), time)
     }
@@ -178,9 +179,7 @@ extension FleetLevel {
       for (text, score) in scored.members where score <= latest {
         let end: Int64
         if text.hasPrefix(FleetLevel.markPrefix) {
-          guard let time = Int64(text.dropFirst(FleetLevel.markPrefix.count)), StoreClock.times.contains(time) else {
-            continue
-          }
+          guard let time = text.dropFirst(FleetLevel.markPrefix.count).number(in: StoreClock.times) else { continue }
           end = time
         } else if score > now + StoreClock.leastStep {
           end = score + FleetLevel.longestUse

@@ -1,6 +1,7 @@
 // FleetUnitCounts.swift -- billing units, which all daemons of a fleet add up in the store.
 
 import EventLoop
+import Files
 import Fleet
 import Store
 
@@ -35,7 +36,8 @@ extension FleetLevel {
       let day = max(units[account]?.day ?? 0, loop.wallTime / 86_400)
       link.post([FleetLevel.get, keys.units(account, day: day)]) { [weak self] result in
         self?.accountsBeingRead.remove(account)
-        guard case .success(.bulk(let octets)) = result, let total = Int(String(decoding: octets, as: UTF8.self))
+        guard case .success(.bulk(let octets)) = result,
+          let total = String(decoding: octets, as: UTF8.self).number(in: NumberRange.units)
         else { return }
         self?.change(account) { $0.saw(total: total, day: day) }
         guard let self, isEpochKnown, let units = units[account] else { return }
