@@ -29,7 +29,7 @@ final class ProviderScene: @unchecked Sendable {
     on loop: SimulatedLoop = SimulatedLoop(), _ servers: [Script],
     _ settings: Configuration.Provider = .tested(name: "first", hasAccount: true),
     dialect: any Dialect = JSONDialect(flavour: .generic, path: "/resolve"), isVerified: Bool = true,
-    lookUp: Duration? = nil, certificateClock: CertificateClock? = nil
+    lookUp: Duration? = nil, certificateClock: CertificateClock? = nil, ledger: UnitLedger? = nil
   ) {
     self.loop = loop
     let transports = servers.map { ScriptedTransport(on: loop, $0) }
@@ -47,7 +47,7 @@ final class ProviderScene: @unchecked Sendable {
           [PlainResolver(SocketAddress(text: "192.0.2.53:53")!)]
         }
         return ProviderServer("server\(number)", lookUp: names, isVerified: isVerified) { _ in transport }
-      }, loop: loop, certificateClock: certificateClock
+      }, loop: loop, ledger: ledger, certificateClock: certificateClock
     ) { [notes, details] level, line in (level == .debug ? details : notes).add(line) }
     provider.reportRecovery { [weak self] in self?.recoveries += 1 }
   }

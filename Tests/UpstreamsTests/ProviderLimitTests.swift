@@ -7,6 +7,7 @@ import EventLoop
 import HTTPClient
 import HTTPDNS
 import HTTPMessage
+import Persistence
 import TestSupport
 import Testing
 
@@ -68,6 +69,40 @@ import Testing
     #expect(scene.ask().failure?.consequence == .notAsked)
     scene.loop.advance(by: .seconds(86_400))
     #expect(scene.ask().isAnswer)
+  }
+
+  /// A provider of five units a request, and five a day, whose request takes a second.
+  private func ofFiveUnits(_ loop: SimulatedLoop = SimulatedLoop(), ledger: UnitLedger? = nil) -> ProviderScene {
+    ProviderScene(
+      on: loop, [Scene.always(ProviderLimitTests.good, after: .seconds(1))], .tested(name: "first", unitsPerDay: 5),
+      dialect: AliDNSDialect(credential: nil, isEncrypted: true), ledger: ledger)
+  }
+
+  @Test func `what is in flight at a reload counts for whoever comes after it`() {
+    let before = ofFiveUnits()
+    let after = ofFiveUnits(before.loop)
+    before.begin(www)
+    before.loop.settle()
+    before.provider.retire(for: after.provider)
+    #expect(after.ask().failure?.consequence == .notAsked)
+    before.loop.advance(by: .seconds(2))
+    #expect(after.provider.counters.units == 5 && after.provider.unitsInFlight == 0)
+    #expect(after.ask().failure?.consequence == .notAsked)
+    #expect(before.servers[0].sent.count == 1 && after.servers[0].sent.isEmpty)
+  }
+
+  @Test func `what is in flight when a provider is removed counts if it comes back`() {
+    let loop = SimulatedLoop()
+    let folder = TemporaryFolder()
+    let ledger = UnitLedger(StateFile(path: folder.path(of: "units")) { _ in }, on: loop)
+    let before = ofFiveUnits(loop, ledger: ledger)
+    before.provider.start()
+    before.begin(www)
+    loop.settle()
+    before.provider.retire(for: nil)
+    loop.advance(by: .seconds(2))
+    #expect(ledger.budget(of: "first", perDay: 5).spent == 5)
+    #expect(ofFiveUnits(loop, ledger: ledger).ask().failure?.consequence == .notAsked)
   }
 
   @Test func `questions that wait for a server's name keep to the day's units`() {

@@ -18,7 +18,7 @@ final class BilledRequest: TransferOwner {
   }
 
   /// It has ended, and what it cost is paid by the caller.
-  func end() { provider.unitsInFlight -= reserved }
+  func end() { provider.payer.unitsInFlight -= reserved }
 
   var clientShare: UInt64 { question.clientShare }
   var domainShare: UInt64 { question.domainShare }
@@ -27,13 +27,13 @@ final class BilledRequest: TransferOwner {
 
   /// A repeat counts as a request of its own.
   func mayRepeat() -> Bool {
-    guard provider.maySend() else { return false }
+    guard provider.payer.maySend() else { return false }
     reserve()
     return true
   }
 
   private func reserve() {
     reserved += units
-    provider.unitsInFlight += units
+    provider.payer.unitsInFlight += units
   }
 }

@@ -447,7 +447,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
         .warning, "provider \(name): \(milestone) % of units_per_day (\(settings.unitsPerDay)) used\(limitOwner)\(rest)"
       )
     }
-    ledger?.didSpend()
+    isRetired ? ledger?.hasLeft(name, budget) : ledger?.didSpend()
   }
 
   /// Begins to pause, and logs a remedy.

@@ -18,7 +18,11 @@ extension HTTPDNSProvider {
     }
     self.heir = heir
     heir.takeOver(budget)
+    (heir.unitsInFlight, unitsInFlight) = (heir.unitsInFlight + unitsInFlight, 0)
   }
+
+  /// Who pays for its transfers: itself, or the latest heir.
+  var payer: HTTPDNSProvider { heir?.payer ?? self }
 
   private func takeOver(_ budget: UnitBudget) {
     self.budget = UnitBudget(perDay: settings.unitsPerDay, day: budget.day, spent: budget.spent)

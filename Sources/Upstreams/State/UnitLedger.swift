@@ -49,6 +49,11 @@ package final class UnitLedger {
     writer.changed()
   }
 
+  /// Stores what a removed provider has paid for transfers that were in flight.
+  func hasLeft(_ provider: String, _ budget: UnitBudget) {
+    if budgets.ofProvider[provider] == nil { leave(provider, budget) }
+  }
+
   /// Schedules a save after units were spent or taken over.
   func didSpend() { writer.changed() }
 
