@@ -75,7 +75,10 @@ public final class PathWatch {
   private func readable() {
     var buffer = [UInt8](repeating: 0, count: 4_096)
     var isTouched = false
-    while case let count = read(descriptor, &buffer, buffer.count), count > 0 {
+    // Bounded, so that somebody who writes without end does not hold the loop; the next turn reads the rest.
+    for _ in 0..<16 {
+      let count = read(descriptor, &buffer, buffer.count)
+      guard count > 0 else { break }
       var rest = buffer[..<count]
       while rest.count >= PathWatch.headerSize {
         let event = rest.withUnsafeBytes { $0.loadUnaligned(as: inotify_event.self) }
