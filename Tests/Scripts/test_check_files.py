@@ -82,13 +82,17 @@ class CallbackTests(unittest.TestCase):
   def test_what_may_outlive_its_owner_is_found(self) -> None:
     for line in ("connect { [unowned self] in end() }", "connect { [weak a, unowned self] in end() }", "connect {\n  [unowned a] in",
                  "private var timer: OwnedTimer?", "event_new(base, 1, 2, f, nil)", "fetch.timer.set(at: time, on: loop, for: self) { $0.end() }",
-                 "timer.set(after: .seconds(1), on: loop, for: other) { $0.end() }"):
+                 "timer.set(after: .seconds(1), on: loop, for: other) { $0.end() }",
+                 "timer.set(\n  after: .seconds(1), on: loop,\n  for: other\n) { $0.end() }",
+                 "{ [\n  a,\n  unowned b\n] in b.end() }",
+                 "LoopEvent(on: loop, descriptor: d, .read, for: other) { $0.ready() }"):
       self.assertEqual(self.lines(f"import A\n{line}\n"), [2], line)
       self.assertEqual(self.lines(line, "Sources/EventLoop/A.swift"), [])
 
   def test_what_ends_with_its_owner(self) -> None:
     for line in ("connect { [weak self] in self?.end() }", "private unowned let carrier: Carrier", "private let timer = OwnedTimer()",
                  "timer.set(after: .seconds(1), on: loop, for: self) { $0.end() }", "a.timer.set(at: f(1), on: loop, for: a) { $0.end() }",
+                 "LoopEvent(on: loop, descriptor: d, .read, for: self) { $0.ready() }",
                  "timer.set(at: time, on: loop) { [self] in end() }", "$0.timer.set(after: t, on: $0.loop, for: $0) { $0.end() }"):
       self.assertEqual(self.lines(line), [], line)
 
