@@ -9,6 +9,14 @@ public enum HTTPResult: Hashable, Sendable {
   case response(HTTPResponse)
   /// There is no response.
   case failure(HTTPFailure)
+
+  /// How often the request was put on the wire.
+  public var timesSent: Int {
+    switch self {
+    case .response(let response): response.timesSent
+    case .failure(let failure): failure.timesSent
+    }
+  }
 }
 
 /// A question that a transfer carries, as the client of HTTP sees it. Used on the loop of the transport.

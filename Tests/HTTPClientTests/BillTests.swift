@@ -10,16 +10,6 @@ import Testing
 
 @testable import HTTPClient
 
-extension HTTPResult {
-  /// How often the request was put on the wire.
-  fileprivate var timesSent: Int {
-    switch self {
-    case .response(let response): response.timesSent
-    case .failure(let failure): failure.timesSent
-    }
-  }
-}
-
 /// What a server does with one request after another, by a seed.
 private final class FaultyService: Sendable {
   let peer = HTTP2Peer(maxStreams: 32)

@@ -373,22 +373,21 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     let most = dialect.billing.units(answers: asked.count)
     let billed = BilledRequest(asking, of: self, units: most)
     defer { billed.end() }
-    switch await transport.send(request, for: billed, timeout: timeout) {
+    let outcome = await transport.send(request, for: billed, timeout: timeout)
+    counters.transfers += outcome.timesSent
+    switch outcome {
     case .failure(let reason):
-      counters.transfers += reason.timesSent
       // The request may have arrived, and the provider bills what arrives.
       pay(most * reason.timesSent)
       var failure = UpstreamFailure(reason)
       failure.advice = reason.remedy(settings)
       return .failure(failure)
     case .response(let response) where loop.hasSlept(since: begin, waitingFor: timeout):
-      counters.transfers += response.timesSent
       pay(most * response.timesSent)
       var failure = UpstreamFailure(HTTPFailure(.timeout, "the machine has slept"))
       failure.cause = .slept
       return .failure(failure)
     case .response(let response):
-      counters.transfers += response.timesSent
       counters.roundTrips.observe(loop.preciseNow - begin)
       if let date = response.date {
         if server.isVerified { clock.learn(date, wallTime: loop.wallTime) }

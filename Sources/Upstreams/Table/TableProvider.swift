@@ -198,9 +198,9 @@ final class TableProvider: Upstream, @unchecked Sendable {
         (reason, remedy) = ("\(server): \(ProviderServer.notFound)", "")
         continue
       }
-      counters.transfers += 1
       let begin = loop.now
       let outcome = await transport.send(HTTPRequest(target: target, fields: fields), timeout: timeout)
+      counters.transfers += outcome.timesSent
       if case .response = outcome { counters.roundTrips.observe(loop.now - begin) }
       switch outcome {
       case .failure(let failure):
