@@ -132,7 +132,7 @@ private final class SwallowingNetwork: Sendable {
       }
       guard round < Self.bursts else { break }
       service.isBurst.store(true, ordering: .relaxed)
-      for result in await origin.burst(Self.burst, timeout: .milliseconds(200)) {
+      for result in await origin.burst(Self.burst, timeout: .seconds(1)) {
         sent += result.timesSent
         results += 1
       }
