@@ -1,7 +1,6 @@
 // LoopHoldTests.swift -- how long one input of a hostile server holds the loop, and what its records do to the connection.
 
 import CTLS
-import Dispatch
 import EventLoop
 import Synchronization
 import TestSupport
@@ -34,7 +33,7 @@ import Testing
   }
 
   @Test func `a server that asks for keys and reads nothing keeps the loop at rest`() throws {
-    let isReading = DispatchSemaphore(value: 0)
+    let isReading = Gate()
     let turns = Mutex(0)
     let ((first, second), connections) = try withHTTP2(peer: HTTP2Peer(room: 2048)) { request in
       switch request.stream {
@@ -46,7 +45,7 @@ import Testing
       _ = await origin.get()
       origin.loop.everyTurn { turns.withLock { $0 += 1 } }
       let first = await origin.get(timeout: .seconds(1))
-      isReading.signal()
+      isReading.open()
       return (first, await origin.get(timeout: .seconds(20)))
     }
     #expect(first.failure?.kind == .timeout)

@@ -37,6 +37,26 @@ import Testing
     #expect(texts.count == 4)
   }
 
+  @Test func `a transfer whose connection the host refuses gets the next one that is free`() throws {
+    let texts = try withHeld { origin, held in
+      _ = await origin.get()
+      return await withTaskGroup(of: String?.self) { group in
+        for _ in 0..<2 { group.addTask { await origin.get("/held").response?.text } }
+        await held.areAccepted(3, in: origin)
+        await held.areSpare(1, in: origin)
+        held.server.refuse()
+        group.addTask { await origin.get("/held").response?.text }
+        await held.areSpare(0, in: origin)
+        group.addTask { await origin.get().response?.text }
+        _ = await origin.loop.until { origin.inFlight == 4 }
+        await origin.loop.turn()
+        held.gate.open(3)
+        return await group.reduce(into: []) { $0.append($1) }
+      }
+    }
+    #expect(texts.count == 4 && !texts.contains(nil))
+  }
+
   @Test func `one transfer after the other needs no second connection`() throws {
     let (accepted, open) = try withHeld { origin, held in
       for _ in 0..<20 { _ = await origin.get() }
@@ -66,6 +86,7 @@ import Testing
       _ = await origin.get()
       return await withTaskGroup(of: HTTPResult?.self) { group in
         for _ in 0..<2 { group.addTask { await origin.get("/held") } }
+        await held.areAccepted(3, in: origin)
         await held.areSpare(1, in: origin)
         held.server.closeUnused()
         _ = await origin.loop.until(every: .milliseconds(5)) { origin.connectionCount == 2 }
@@ -130,7 +151,7 @@ private struct Held: Sendable {
   }
 
   func areSpare(_ count: Int, in origin: HTTPOrigin) async {
-    _ = await origin.loop.until(every: .milliseconds(2)) { server.unused >= count }
+    _ = await origin.loop.until(every: .milliseconds(2)) { server.unused == count }
     // The client learns that a connection is open on the next turn of its loop.
     for _ in 0..<2 { await origin.loop.sleep(for: .zero) }
   }
