@@ -284,6 +284,12 @@ final class CurlCarrier: Carrier {
           generation.startAgain(transfer)
           continue
         }
+        if case .failure(let failure) = result, failure.kind == .refused, hasOthersAtServer(transfer) {
+          // The host takes no more connections, and the transfer waits for one of those that it has.
+          generation.takeBack([transfer])
+          room = max(1, handedOver)
+          continue
+        }
         if case .response(let response) = result { learn(from: handle, httpVersion: response.httpVersion) }
         generation.finish(transfer, result)
       }
@@ -293,6 +299,11 @@ final class CurlCarrier: Carrier {
   }
 
   // MARK: - Connections that carry one transfer at a time
+
+  /// Whether other transfers wait for their response.
+  private func hasOthersAtServer(_ transfer: Transfer) -> Bool {
+    isSequential && generation.active.contains { $0 !== transfer && wasSent($0) && hasConnection($0) }
+  }
 
   /// The number of connections that wait for a transfer.
   var spareCount: Int { spares.count }

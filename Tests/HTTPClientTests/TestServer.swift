@@ -126,6 +126,9 @@ final class TestServer: Sendable {
     }
   }
 
+  /// Takes no more connections: the host refuses them.
+  func refuse() { shutdown(listener, Int32(SHUT_RDWR)) }
+
   /// Closes everything and waits for the threads.
   func stop() {
     let threads = state.withLock { state in
