@@ -117,8 +117,13 @@ import Testing
     #expect(!scene.ask().isAnswer)
     #expect(scene.provider.report.state == .up)
     #expect(scene.ask().isAnswer)
-    // Also where questions without answers have all living ones for a while.
+    // Also where questions without answers have all living ones for a while, and handshakes are refused as well.
     scene.servers[0].isConnected = true
+    scene.servers[0].handshakes = { _ in (HTTPFailure(.refused, "refused"), .milliseconds(10)) }
+    scene.servers[0].script = { _ in (.refused, .seconds(3600)) }
+    scene.loop.advance(by: .milliseconds(1))
+    #expect(!scene.ask("dead.example", within: .seconds(2)).isAnswer)
+    #expect(!scene.servers[0].shaken.isEmpty && scene.servers[0].losses == 0)
     scene.servers[0].script = { _ in (.refused, .milliseconds(10)) }
     scene.loop.advance(by: .seconds(5))
     #expect(!scene.ask().isAnswer)

@@ -62,8 +62,7 @@ extension HTTPDNSProvider {
       if transport.kind == .calm, let length = pause.askedForCalm(now: loop.now) {
         pauses(for: length, because: "it asks for fewer requests at a time", failure.advice)
       }
-      let moment = ServerOrder.moment(isConnected: server.isConnected)
-      if transport.isOutOfReach, server.heardAt + moment < loop.now { lose(server, because: transport) }
+      if transport.isOutOfReach { lose(server, because: transport) }
     }
     if let report = failure.report {
       if let length = pause.refused(report, on: asking.domain, now: loop.now) {
@@ -137,7 +136,8 @@ extension HTTPDNSProvider {
   }
 
   private func lose(_ server: ProviderServer, because failure: HTTPFailure) {
-    guard let index = place(of: server) else { return }
+    let moment = ServerOrder.moment(isConnected: server.isConnected)
+    guard let index = place(of: server), failure.kind == .timeout || server.heardAt + moment < loop.now else { return }
     let loss = ServerOrder.Loss(
       since: loop.now, reason: failure.description, advice: failure.remedy(settings), hasNoRoute: failure.hasNoRoute)
     let isNews = order.lose(index, loss)
