@@ -2,8 +2,8 @@
 //
 // One question that a resolver does not answer says nothing about others: many drop AAAA or HTTPS, or take long for one
 // name. A resolver is silent if nothing has come from it for 2 s, although three different questions were sent to it
-// since its last sign of life. Then it is asked last, and beside the others by one question a second: any reply with the right
-// ID ends the silence, so that somebody's dead names take the network's names from nobody else.
+// since its last sign of life. Then it is asked beside the others, and nobody waits for it: any reply with the right ID ends
+// the silence, so that somebody's dead names take the network's names from nobody else.
 //
 // Some resolvers, or devices in front of them, drop or refuse queries with an OPT record, UDP, or TCP. What works is
 // remembered for 10 min (RFC 6891 section 6.2.2), and that TCP fails for 10 s.
@@ -32,8 +32,6 @@ struct KnownResolvers {
     var waitsSince = BootInstant.longAgo
     /// Whether it was asked last since then.
     var isDemoted = false
-    /// While it is asked last: when the next question is sent to it as well.
-    var nextSign = BootInstant.longAgo
     /// Until when it counts as supporting EDNS, as not supporting it, as dropping UDP, as refusing TCP.
     var knowsEDNSUntil = BootInstant.longAgo
     var lacksEDNSUntil = BootInstant.longAgo
@@ -52,8 +50,6 @@ struct KnownResolvers {
 
   private static let silentQuestions = 3
   private static let silence = Duration.seconds(2)
-  /// How often a question is sent to a silent resolver as well.
-  private static let signInterval = Duration.seconds(1)
   /// How long the memory of what works is used (RFC 6891 section 6.2.2).
   static let memory = Duration.seconds(600)
   /// How long TCP is not tried after it has failed.
@@ -89,11 +85,8 @@ struct KnownResolvers {
     return true
   }
 
-  /// Whether a question is sent to a resolver that is asked last beside the others, as one each second is.
-  func needsSign(_ resolver: PlainResolver, at now: BootInstant) -> Bool {
-    guard let known = all[resolver] else { return false }
-    return known.isDemoted && now >= known.nextSign
-  }
+  /// Whether a resolver is asked last.
+  func isDemoted(_ resolver: PlainResolver) -> Bool { all[resolver]?.isDemoted ?? false }
 
   /// Notes a question before it is sent.
   ///
@@ -101,11 +94,7 @@ struct KnownResolvers {
   mutating func asks(_ resolver: PlainResolver, _ question: Question, at now: BootInstant) -> Bool {
     let hash = question.hashValue
     return change(resolver) { known in
-      if known.isDemoted {
-        guard now >= known.nextSign else { return false }
-        known.nextSign = now + Self.signInterval
-        return true
-      }
+      if known.isDemoted { return true }
       guard known.unanswered.count < Self.silentQuestions, !known.unanswered.contains(hash) else { return false }
       if known.unanswered.isEmpty { known.waitsSince = now }
       known.unanswered.append(hash)

@@ -35,7 +35,11 @@ public final class LocalDNSClient: LocalDNSTransport, @unchecked Sendable {
     return counters
   }
 
+  /// Maximum turns that go on after their question was decided, for a sign of life of a silent resolver.
+  static let mostSigns = 16
+
   let sockets: any ServerSockets
+  private var signs: [Turn] = []
   var counted = LocalDNSCounters()
   var known = KnownResolvers()
 
@@ -54,6 +58,15 @@ public final class LocalDNSClient: LocalDNSTransport, @unchecked Sendable {
     let asked = PlainQuestion(question: question, dnssecOK: dnssecOK, checkingDisabled: checkingDisabled)
     return await OrderedQuestion(self, asked, servers, timeout: timeout, objection).run()
   }
+
+  /// Lets a turn go on; the oldest one makes room, since a resolver that is alive answers soon.
+  func keep(_ turn: Turn) {
+    if signs.count == Self.mostSigns { signs[0].close() }
+    signs.append(turn)
+  }
+
+  /// A turn has ended.
+  func ended(_ turn: Turn) { signs.removeAll { $0 === turn } }
 
   /// Forgets what is known of the servers: on another network, other servers may have the same addresses.
   public func networkHasChanged() { known.forget() }

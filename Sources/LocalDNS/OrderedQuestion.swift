@@ -75,7 +75,7 @@ final class OrderedQuestion: @unchecked Sendable {
   }
 
   private func begin() {
-    sign = order.indices.dropFirst().first { client.known.needsSign(servers[order[$0]], at: clock.now) }
+    sign = order.indices.dropFirst().first { client.known.isDemoted(servers[order[$0]]) }
     if let sign { ask(sign) }
     if next == 0, continuation != nil { askNext() }
   }

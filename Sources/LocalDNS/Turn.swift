@@ -84,6 +84,7 @@ final class Turn {
   func dismiss() {
     guard isSign, !isTruncated else { return close() }
     report = nil
+    if client.known.isDemoted(resolver) { client.keep(self) }
     end = min(end, begin + Turn.sign)
     if let deadline = timer.deadline, deadline > end { wait(until: end) { [self] in timeIsOver() } }
   }
@@ -95,6 +96,7 @@ final class Turn {
     datagrams?.close()
     stream?.close()
     (datagrams, stream) = (nil, nil)
+    client.ended(self)
   }
 
   private func finish(_ outcome: Report) {

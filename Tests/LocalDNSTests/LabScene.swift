@@ -47,6 +47,15 @@ struct LabScene {
     return (result, loop.now - begin)
   }
 
+  /// Begins to ask for addresses, and does not wait.
+  func begin(_ name: String) {
+    let question = Question(name: DomainName(text: name)!, type: .a)
+    Task(executorPreference: loop) { [client, resolvers] in
+      _ = await client.ask(
+        question, dnssecOK: false, checkingDisabled: false, servers: resolvers, timeout: .milliseconds(700))
+    }
+  }
+
   /// The place of the resolver that answered, and how long it took.
   @discardableResult
   func ask(
