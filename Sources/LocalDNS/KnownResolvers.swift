@@ -3,7 +3,7 @@
 // One question that a resolver does not answer says nothing about others: many drop AAAA or HTTPS, or take long for one
 // name. A resolver is silent if nothing has come from it for 2 s, although three different questions were sent to it
 // since its last sign of life. Then it is asked beside the others, and nobody waits for it: any reply with the right ID ends
-// the silence, so that somebody's dead names take the network's names from nobody else.
+// the silence, so that a client's dead names do not take the network's names from others.
 //
 // Some resolvers, or devices in front of them, drop or refuse queries with an OPT record, UDP, or TCP. What works is
 // remembered for 10 min (RFC 6891 section 6.2.2), and that TCP fails for 10 s.
@@ -54,7 +54,7 @@ struct KnownResolvers {
   static let memory = Duration.seconds(600)
   /// How long TCP is not tried after it has failed.
   static let withoutTCP = Duration.seconds(10)
-  /// A resolver that has sent a datagram within this time does not drop UDP, whatever one question shows.
+  /// A resolver that has sent something within this time over UDP or TCP does not drop that, whatever one question shows.
   private static let recently = Duration.seconds(10)
   /// Maximum resolvers remembered; a machine has few.
   private static let limit = 256
@@ -143,14 +143,12 @@ struct KnownResolvers {
     change(resolver) { if now - $0.lastDatagram >= Self.recently { $0.dropsUDPUntil = now + Self.memory } }
   }
 
-  /// Notes that nothing came over a connection in time. Where something came over another one, it is the name that takes its
-  /// time.
+  /// Notes that nothing came over TCP in time. If something came a moment ago, it is the name that takes its time.
   mutating func isSilentOverTCP(_ resolver: PlainResolver, at now: BootInstant) {
-    guard now - (all[resolver]?.lastStream ?? .longAgo) >= Self.memory else { return }
-    failsTCP(resolver, at: now)
+    if now - (all[resolver]?.lastStream ?? .longAgo) >= Self.recently { failsTCP(resolver, at: now) }
   }
 
-  /// Notes that no connection could be made, or that it was closed.
+  /// Notes that TCP has failed.
   mutating func failsTCP(_ resolver: PlainResolver, at now: BootInstant) {
     change(resolver) { known in
       known.failsTCPUntil = now + Self.withoutTCP

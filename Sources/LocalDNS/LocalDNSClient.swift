@@ -36,7 +36,7 @@ public final class LocalDNSClient: LocalDNSTransport, @unchecked Sendable {
   }
 
   /// Maximum turns that go on after their question was decided, for a sign of life of a silent resolver.
-  static let mostSigns = 16
+  static let mostSigns = 64
 
   let sockets: any ServerSockets
   private var signs: [Turn] = []

@@ -77,7 +77,11 @@ final class Turn {
 
   func start() {
     isSign = client.known.asks(resolver, asked.question, at: begin)
-    manner.isOverTCP ? connect(until: end) : sendDatagram()
+    guard manner.isOverTCP else { return sendDatagram() }
+    connect(until: end)
+    // What is remembered of the resolver may no longer be true.
+    guard stream != nil, !resolver.isOverTCP else { return }
+    wait(until: begin + Turn.connection) { [self] in trySendingDatagram() }
   }
 
   /// The question is decided. Goes on without a report if that may bring a sign of life, otherwise ends.
@@ -112,11 +116,20 @@ final class Turn {
   private func timeIsOver() {
     client.counted.timeouts += 1
     // Otherwise it may be the name that takes its time.
-    if stream != nil, isTruncated || manner.isOverTCP { client.known.isSilentOverTCP(resolver, at: clock.now) }
+    if stream != nil, isTruncated { client.known.isSilentOverTCP(resolver, at: clock.now) }
     finish(.failure(isTruncated ? .truncated : .timedOut))
   }
 
   // MARK: UDP
+
+  /// Asks by UDP too, beside a connection over which nothing has come.
+  private func trySendingDatagram() {
+    guard clock.now < end else { return timeIsOver() }
+    wait(until: end) { [self] in timeIsOver() }
+    client.counted.datagramQueries += 1
+    datagrams = try? client.sockets.open(to: resolver, overTCP: false) { [self] in happened($0, overTCP: false) }
+    datagrams?.send(query.octets)
+  }
 
   private func sendDatagram() {
     client.counted.datagramQueries += 1

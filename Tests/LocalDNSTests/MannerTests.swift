@@ -117,7 +117,16 @@ import Testing
       #expect(scene.ask("dead\(number).example").place == nil)
       #expect(scene.ask("n\(number).example") == (0, .milliseconds(10)))
     }
-    #expect(scene.queries(0).suffix(6).allSatisfy { $0.overTCP })
+    let others = scene.queries(0).filter { "\($0.question.name)".hasPrefix("n") }
+    #expect(others.count == 3 && others.allSatisfy { $0.overTCP })
+  }
+
+  @Test func `is asked over UDP too where TCP falls silent`() {
+    let scene = LabScene(Self.server)
+    scene.ask("a.example")
+    scene.set(0, LabServer { $0.overTCP ? [] : LabServer.address(1).habit($0) })
+    #expect(scene.ask("b.example") == (0, .milliseconds(1010)))
+    #expect(scene.ask("c.example") == (0, .milliseconds(10)))
   }
 
   @Test func `is not one that is slow with a name`() {
