@@ -35,12 +35,16 @@ final class CurlCarrier: Carrier {
   private var room: Int
   /// Whether a connection carries one transfer at a time. Unknown with TLS before the first response.
   private var isSequential: Bool
+  /// Whether the server's host has refused a connection beside open ones.
+  private var isFull = false
   private var isClosed = false
   /// Milliseconds after which libcurl wants a call, from its last request; negative for never.
   private var wish = -1
   private var wishChanged = false
   private let timer = OwnedTimer()
 
+  /// A server that was heard within this time is there.
+  private static let moment = Duration.seconds(2)
   /// One connection for all streams (RFC 9113 section 9.1), and a second one when the first is full or closing.
   private static let multiplexedConnections = 2
   /// The number of simultaneous transfers from which their requests share segments.
@@ -188,7 +192,10 @@ final class CurlCarrier: Carrier {
       if !isSequential { settings.lacksHTTP2 = false }
     }
     if isSequential {
-      room = settings.options.maxConnections
+      let most = settings.options.maxConnections
+      // After a refusal one more connection is tried for each response.
+      room = isFull ? min(room + 1, most) : most
+      if room == most { isFull = false }
       if peer == nil, let descriptor = handle.socket?.descriptor { peer = SocketAddress(peerOf: descriptor) }
     } else if let socket = handle.socket, !socket.isMultiplexed {
       // libcurl now knows the limit of this connection. A transfer that cannot begin shows when it is reached.
@@ -286,8 +293,9 @@ final class CurlCarrier: Carrier {
         }
         if case .failure(let failure) = result, failure.kind == .refused, hasOthersAtServer(transfer) {
           // The host takes no more connections, and the transfer waits for one of those that it has.
+          transfer.refusedConnection = failure
           generation.takeBack([transfer])
-          room = max(1, handedOver)
+          (room, isFull) = (max(1, handedOver), true)
           continue
         }
         if case .response(let response) = result { learn(from: handle, httpVersion: response.httpVersion) }
@@ -300,9 +308,10 @@ final class CurlCarrier: Carrier {
 
   // MARK: - Connections that carry one transfer at a time
 
-  /// Whether other transfers wait for their response.
+  /// Whether other transfers wait for their response, from a server that has said something a moment ago.
   private func hasOthersAtServer(_ transfer: Transfer) -> Bool {
-    isSequential && generation.active.contains { $0 !== transfer && wasSent($0) && hasConnection($0) }
+    guard isSequential, settings.heardAt + Self.moment >= loop.now else { return false }
+    return generation.active.contains { $0 !== transfer && wasSent($0) && hasConnection($0) }
   }
 
   /// The number of connections that wait for a transfer.

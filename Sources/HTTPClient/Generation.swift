@@ -78,9 +78,10 @@ final class Generation {
   /// The number of transfers, in use or idle.
   var transferCount: Int { active.count + resting.count }
 
-  /// The number of connections that are open or being opened.
+  /// Whether there is a connection that carries requests.
   var isOpen: Bool { !isClosed && carrier.isOpen }
 
+  /// The number of connections that are open or being opened.
   var connectionCount: Int { isClosed ? 0 : carrier.connectionCount }
 
   /// Whether a transfer was cut off since the last response.
@@ -160,7 +161,8 @@ final class Generation {
     let failure =
       atServer * 2 >= time
       ? HTTPFailure(.timeout, "no response in time") : HTTPFailure(.busy, "no free connection in time")
-    finish(transfer, .failure(failure))
+    // That the host takes no more connections is no limit of ours.
+    finish(transfer, .failure(transfer.handedOverAt == nil ? transfer.refusedConnection ?? failure : failure))
     if !isClosed { carrier.settle() }
   }
 }

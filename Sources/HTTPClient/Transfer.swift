@@ -25,6 +25,8 @@ final class Transfer {
   var owner: (any TransferOwner)?
   /// Whether its owner knows that it waits for a connection.
   var isQueued = false
+  /// Why it got no connection of its own and waits for another one; nil if it does not.
+  var refusedConnection: HTTPFailure?
   /// Whether the server asked for fewer transfers, on this stream or by a GOAWAY on its connection.
   var heardCalm = false
 
@@ -76,6 +78,7 @@ final class Transfer {
     body = []
     refusal = nil
     heardCalm = false
+    refusedConnection = nil
   }
 
   /// Adds content. Returns false if it is too long, which is then the refusal.
