@@ -315,7 +315,7 @@ extension Resolver {
     guard !staleIsDue, now < fetch.end else {
       // One provider has given a verdict without an answer, and the next one has not replied.
       let verdict = fetch.failed.flatMap { $0.failure?.consequence == .verdict ? $0 : nil }
-      return deliver(fetch, verdict ?? .failure(.noAnswerInTime))
+      return deliver(fetch, verdict ?? fetch.empty ?? .failure(.noAnswerInTime))
     }
     if let end = fetch.patienceEnd, end <= now, mayGoOn(fetch), !waitsForOthers(fetch) {
       fetch.patienceEnd = nil
