@@ -211,8 +211,9 @@ struct ServerOrder {
   }
 
   private func silenceEnds(_ server: Int, _ silence: Duration) -> BootInstant? {
-    guard let since = states[server].unansweredSince, !states[server].isShakingHands else { return nil }
-    return max(since + silence, states[server].lastHandshake + ServerOrder.interval)
+    let state = states[server]
+    guard let since = state.unansweredSince, state.loss == nil, !state.isShakingHands else { return nil }
+    return max(since + silence, state.lastHandshake + ServerOrder.interval)
   }
 
   /// The servers that are left out and may get a handshake.
