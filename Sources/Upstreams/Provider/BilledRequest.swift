@@ -27,7 +27,7 @@ final class BilledRequest: TransferOwner {
 
   /// A repeat counts as a request of its own.
   func mayRepeat() -> Bool {
-    guard provider.payer.maySend() else { return false }
+    guard provider.maySend() else { return false }
     reserve()
     return true
   }

@@ -322,6 +322,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     }
     // Others may have been sent while the server's name was resolved.
     guard hasUnits else {
+      counters.refusals += 1
       observer?.wereRefusedHere(asked)
       return .failure(unitsUsedUp)
     }

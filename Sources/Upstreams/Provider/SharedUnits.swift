@@ -29,12 +29,13 @@ extension HTTPDNSProvider {
 
   /// Whether the day has units left besides those of transfers in flight.
   var hasUnits: Bool {
-    budget.isOpen(
+    if let heir { return heir.hasUnits }
+    return budget.isOpen(
       unixTime: loop.wallTime, now: loop.now.nanoseconds, reserve: unitsInFlight + othersUnits)
   }
 
   /// Whether a request may be sent once more, within `units_per_day` and `requests_per_second`; takes its share of the second.
-  func maySend() -> Bool { hasUnits && limit.take(now: loop.now.nanoseconds) }
+  func maySend() -> Bool { heir?.maySend() ?? (hasUnits && limit.take(now: loop.now.nanoseconds)) }
 
   /// Whose limit it is, for messages.
   var limitOwner: String { sharing == nil ? "" : " for the fleet" }
