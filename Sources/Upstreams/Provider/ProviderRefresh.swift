@@ -11,6 +11,7 @@ extension HTTPDNSProvider {
     for server in servers { server.networkHasChanged() }
     order.networkHasChanged()
     patience.networkHasChanged(now: loop.now)
+    timeCheckPause = HTTPDNSProvider.timeCheckPause
     arrivals.resumeAll()
     schedule?.networkHasChanged()
   }

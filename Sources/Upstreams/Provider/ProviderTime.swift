@@ -6,7 +6,7 @@ import HTTPDNS
 
 extension HTTPDNSProvider {
   /// The pauses after requests that did not yield the time: the first one, and the longest.
-  static let (timeCheckPause, longestTimeCheckPause) = (Duration.seconds(5), Duration.seconds(300))
+  static let (timeCheckPause, longestTimeCheckPause) = (Duration.seconds(5), Duration.seconds(60))
 
   /// Whether it has only servers whose certificates cannot be checked yet. If so, sends the question in the background.
   func awaitsTime(toAsk question: HTTPDNSQuestion) -> Bool {
