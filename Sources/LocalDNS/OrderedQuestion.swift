@@ -3,8 +3,8 @@
 // On the loop's thread only. The next resolver is asked when one has failed, or has said nothing for 300 ms. Data that
 // a later one has is given at once. Its negative answer is not: the network's first resolver knows the network's names,
 // and a later one denies them. Such an answer waits a second for the earlier resolvers, a tenth for silent ones, and
-// says that they had none. A resolver that seems silent is asked last, or beside the first of the others as a sign of life.
-// Three resolvers are waited for at once; before a fourth, the earliest one makes room.
+// says that they had none. A resolver that seems silent is asked beside the first of the others, for a sign of life.
+// Besides that, three resolvers are waited for at once; before a fourth, the earliest one makes room.
 
 import DNSWire
 import EventLoop
@@ -17,7 +17,7 @@ final class OrderedQuestion: @unchecked Sendable {
   private static let longestHold = Duration.seconds(1)
   /// The same for a resolver that seems silent: if it is alive, it has the network's names at hand.
   private static let silentHold = Duration.milliseconds(100)
-  /// Maximum resolvers in flight.
+  /// Maximum resolvers in flight, without one that is asked for a sign of life.
   static let mostTurns = 3
 
   private let client: LocalDNSClient
