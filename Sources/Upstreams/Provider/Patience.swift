@@ -67,8 +67,7 @@ package struct Patience: Sendable {
 
   /// Whether the provider gives no verdicts: a question is two seconds old, and several were asked since.
   package func isSilent(now: BootInstant) -> Bool {
-    guard let silentSince, hasSeveralWithout else { return false }
-    return now - silentSince >= Patience.longestSilence
+    hasSeveralWithout && silentSince.map { now - $0 >= Patience.longestSilence } ?? false
   }
 
   /// How long a question waits before the next upstream is asked as well, while the provider gives no verdicts.
