@@ -7,9 +7,8 @@ import EventLoop
 /// The tasks that wait for one event.
 final class Waiters {
   private let loop: any Loop
-  /// Those that wait, by the order in which they came.
-  private var waiting: [UInt64: Waiter] = [:]
-  private var nextNumber: UInt64 = 0
+  /// Those that wait, in the order in which they came.
+  private var waiting: [Waiter] = []
 
   init(on loop: any Loop) { self.loop = loop }
 
@@ -23,11 +22,10 @@ final class Waiters {
     loop.assertCurrent()
     await withCheckedContinuation { continuation in
       guard isNeeded() else { return continuation.resume() }
-      let (number, waiter) = (nextNumber, Waiter(continuation))
-      nextNumber += 1
-      waiting[number] = waiter
+      let waiter = Waiter(continuation)
+      waiting.append(waiter)
       waiter.timer.set(after: timeout, on: loop) { [weak self] in
-        self?.waiting[number] = nil
+        self?.waiting.removeAll { $0 === waiter }
         waiter.resume()
       }
     }
@@ -36,9 +34,9 @@ final class Waiters {
   /// Resumes all waiting tasks.
   func resumeAll() {
     loop.assertCurrent()
-    let resumed = waiting.sorted { $0.key < $1.key }
-    waiting = [:]
-    for (_, waiter) in resumed { waiter.resume() }
+    let resumed = waiting
+    waiting = []
+    for waiter in resumed { waiter.resume() }
   }
 }
 
