@@ -227,9 +227,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   ) async -> Result<ProviderReplies, UpstreamFailure> {
     if let refusal = await refusal(of: asking, by: deadline, isLastResort: isLastResort) {
       wasAway = true
-      counters.refusals += 1
-      observer?.wereRefusedHere(asked)
-      return .failure(refusal)
+      return refused(asked, refusal)
     }
     var failure = UpstreamFailure.noTimeLeft
     var steps: [String] = []
@@ -292,6 +290,15 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     return isPausing() && !pause.takeTrial(asking.clientShare, now: loop.now) ? pausing : nil
   }
 
+  /// Counts questions that are not sent.
+  private func refused(
+    _ asked: AskedQuestions, _ refusal: UpstreamFailure
+  ) -> Result<ProviderReplies, UpstreamFailure> {
+    counters.refusals += 1
+    observer?.wereRefusedHere(asked)
+    return .failure(refusal)
+  }
+
   private var pausing: UpstreamFailure {
     var refusal = UpstreamFailure(.other, "pausing: \(pauseReason.text)", .notAsked)
     refusal.advice = pauseReason.remedy
@@ -321,16 +328,10 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       return .failure(UpstreamFailure(.noReachableAuthority, "its name was resolved too late", .notAsked))
     }
     // Others may have been sent while the server's name was resolved.
-    guard hasUnits else {
-      counters.refusals += 1
-      observer?.wereRefusedHere(asked)
-      return .failure(unitsUsedUp)
-    }
+    guard hasUnits else { return refused(asked, unitsUsedUp) }
     guard limit.take(now: loop.now.nanoseconds) else {
-      counters.refusals += 1
-      observer?.wereRefusedHere(asked)
       let reason = "more than requests_per_second (\(settings.requestsPerSecond))"
-      return .failure(UpstreamFailure(.other, reason, .limit))
+      return refused(asked, UpstreamFailure(.other, reason, .limit))
     }
     // Compare offsets instead of asking whether this reply changed the clock: of several concurrent refusals, only the
     // first reply changes it.
