@@ -3,7 +3,6 @@
 import Dispatch
 import EventLoop
 import Glibc
-import Synchronization
 import TLSTestSupport
 import TestSupport
 import Testing
@@ -21,7 +20,7 @@ import Testing
     let count = 2000
     try onLoop { loop in
       let (client, server) = try pair(room: 4096)
-      let isReading = DispatchSemaphore(value: 0)
+      let isReading = Gate()
       DispatchQueue.global().async {
         guard let stream = ByteStream(server, context) else { return }
         stream.prepare {
@@ -49,7 +48,7 @@ import Testing
         })
       #expect(octets < count)
       #expect(turns < 400)
-      isReading.signal()
+      isReading.open()
       #expect(await loop.until { octets == count })
       socket.write([0])
       socket.close()
