@@ -1,8 +1,8 @@
 // TransferQueue.swift -- transfers that wait for a connection or a stream, and how those are shared.
 //
 // Owners are clients, and the domains of each client. A free place goes to the client with the fewest transfers, and of its
-// domains to the one with the fewest. A client takes at most three quarters of all places, and a domain three quarters of
-// those, so that a client whose transfers all hang leaves others a place. Loop thread only.
+// domains to the one with the fewest. A client takes at most three times as many places as it leaves free, and a domain three
+// quarters of those: clients whose transfers all hang leave others a place, however many they are. Loop thread only.
 
 /// The waiting transfers, and the number of transfers in flight per owner.
 final class TransferQueue {
@@ -29,8 +29,8 @@ final class TransferQueue {
       self.client = client
     }
 
-    /// Whether another transfer may begin, if so many may be in flight.
-    func mayBegin(of most: Int) -> Bool { share == 0 || begun * 4 < most * 3 }
+    /// Whether another transfer may begin, if so many places are free.
+    func mayBegin(free: Int) -> Bool { share == 0 || begun < free * 3 }
   }
 
   /// A transfer's links in its owner's list.
@@ -100,14 +100,14 @@ final class TransferQueue {
   /// - Complexity: O(log n) in the waiting owners, for each client at its limit: there are few.
   func next(free: Int) -> Transfer? {
     guard count > 0, free > 0 else { return nil }
-    let most = begun + free
     // Clients of which no domain may begin. They have many transfers, so that there are few of them.
     var passed: [Owner] = []
     var found: Owner?
-    while found == nil, let client = waiting.first, client.mayBegin(of: most) {
+    while found == nil, let client = waiting.first, client.mayBegin(free: free) {
       steps += 1
-      let share = client.share == 0 ? most : max(1, most * 3 / 4)
-      if let domain = client.waiting.first, domain.mayBegin(of: share) {
+      // Of the places that are the client's or free, three quarters are its share.
+      let left = client.share == 0 ? free : max(1, (client.begun + free) * 3 / 4 - client.begun)
+      if let domain = client.waiting.first, domain.mayBegin(free: left) {
         found = domain
       } else {
         waiting.remove(client)
