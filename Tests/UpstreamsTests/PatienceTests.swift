@@ -68,6 +68,16 @@ import Testing
     #expect(patience.isSilent(now: now + .milliseconds(100)))
   }
 
+  @Test mutating func `another transfer of a question is no silence from before the last verdict`() {
+    let asked = now
+    now = now + .milliseconds(1500)
+    _ = verdict(1, after: 30)
+    now = now + .milliseconds(500)
+    for number in 2...9 { patience.sent(domain(number), askedAt: asked) }
+    #expect(!patience.isSilent(now: now))
+    #expect(patience.isSilent(now: now + .milliseconds(1500)))
+  }
+
   @Test mutating func `a verdict ends a silence, and only that one ends what is remembered`() {
     let isFirst = verdict(1, after: 30)
     #expect(!isFirst)

@@ -29,7 +29,8 @@ package struct Patience: Sendable {
 
   /// When the provider gave its verdicts.
   package private(set) var verdicts = VerdictTimes()
-  /// When the oldest question without a verdict since was asked by its client; nil if there is none.
+  /// When the oldest question without a verdict since was asked by its client, the last verdict at the earliest; nil if there
+  /// is none.
   package private(set) var silentSince: BootInstant?
   private var questions = 0
   /// The first domains of these questions.
@@ -77,7 +78,8 @@ package struct Patience: Sendable {
   ///
   /// - Parameter askedAt: when its client asked; earlier if other providers were asked before.
   package mutating func sent(_ domain: DomainKey, askedAt: BootInstant) {
-    silentSince = min(silentSince ?? askedAt, askedAt)
+    let since = max(askedAt, verdicts.last)
+    silentSince = min(silentSince ?? since, since)
     questions += 1
     if domains.count < Patience.fewDomains, !domains.contains(domain) { domains.append(domain) }
   }
