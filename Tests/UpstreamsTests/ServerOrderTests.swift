@@ -27,19 +27,55 @@ import Testing
   @Test func `a server that fails so often in a row goes behind the next one, and a verdict restarts the count`() {
     var order = order(3)
     for _ in 0..<2 {
-      let hasMoved = order.failed(0, now: now)
+      let hasMoved = order.failed(0, sentAt: now, now: now)
       #expect(!hasMoved)
     }
     // Verdicts of other servers do not count.
     order.gaveVerdict(1, now: now)
-    var hasMoved = order.failed(0, now: now)
+    var hasMoved = order.failed(0, sentAt: now, now: now)
     #expect(hasMoved)
     #expect(order.servers == [1, 2, 0])
-    for _ in 0..<2 { _ = order.failed(1, now: now) }
+    for _ in 0..<2 { _ = order.failed(1, sentAt: now, now: now) }
     order.gaveVerdict(1, now: now)
-    hasMoved = order.failed(1, now: now)
+    hasMoved = order.failed(1, sentAt: now, now: now)
     #expect(!hasMoved)
     #expect(order.servers == [1, 2, 0])
+  }
+
+  @Test mutating func `names that hang say nothing about a server that has given a verdict meanwhile`() {
+    var order = order(2)
+    let sentAt = now
+    now = now + .seconds(1)
+    order.gaveVerdict(0, now: now)
+    for _ in 0..<10 {
+      let hasMoved = order.failed(0, sentAt: sentAt, now: now + .seconds(1))
+      #expect(!hasMoved)
+    }
+    #expect(order.servers == [0, 1])
+    for _ in 0..<3 { _ = order.failed(0, sentAt: now, now: now + .seconds(2)) }
+    #expect(order.servers == [1, 0])
+  }
+
+  @Test mutating func `a server that has failed as often does not come first again before it has given a verdict`() {
+    var order = order(2)
+    for server in [0, 1] {
+      for _ in 0..<3 { _ = order.failed(server, sentAt: now, now: now) }
+    }
+    #expect(order.servers == [1, 0])
+    order.gaveVerdict(0, now: now)
+    for _ in 0..<10 {
+      let hasMoved = order.failed(0, sentAt: now, now: now)
+      #expect(!hasMoved)
+    }
+    #expect(order.servers == [0, 1])
+    order.gaveVerdict(1, now: now)
+    let hasMoved = order.failed(0, sentAt: now, now: now)
+    #expect(hasMoved)
+    // One that was out of reach begins from zero again.
+    _ = order.lose(0, loss())
+    order.ended(0, true, now: now)
+    for _ in 0..<3 { _ = order.failed(1, sentAt: now, now: now) }
+    #expect(order.servers == [0, 1])
   }
 
   @Test func `during a silence servers take turns, and the one that ends it comes first`() {
@@ -55,7 +91,7 @@ import Testing
   @Test func `failures of a server that is not first change nothing`() {
     var order = order(2, attempts: 1)
     for _ in 0..<10 {
-      let hasMoved = order.failed(1, now: now)
+      let hasMoved = order.failed(1, sentAt: now, now: now)
       #expect(!hasMoved)
     }
     #expect(order.servers == [0, 1])
@@ -174,7 +210,7 @@ import Testing
 
   @Test mutating func `the first server shakes hands after its time, and then gets one question`() {
     var order = order(2, attempts: 1)
-    _ = order.failed(0, now: now)
+    _ = order.failed(0, sentAt: now, now: now)
     #expect(order.servers == [1, 0])
     #expect(order.nextHandshake(silence: silence, now: now) == now + .seconds(600))
     now = now + .seconds(600)
@@ -188,7 +224,7 @@ import Testing
     isReturning = order.takeReturn()
     #expect(!isReturning)
     // No verdict: it is put off.
-    _ = order.failed(0, now: now)
+    _ = order.failed(0, sentAt: now, now: now)
     #expect(order.servers == [1, 0])
     #expect(order.nextHandshake(silence: silence, now: now) == now + .seconds(600))
     now = now + .seconds(600)
@@ -201,7 +237,7 @@ import Testing
 
   @Test mutating func `a first server that does not shake hands waits for another period`() {
     var order = order(2, attempts: 1)
-    _ = order.failed(0, now: now)
+    _ = order.failed(0, sentAt: now, now: now)
     now = now + .seconds(600)
     _ = due(&order)
     order.ended(0, false, now: now)

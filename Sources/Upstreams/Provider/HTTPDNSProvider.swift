@@ -322,7 +322,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     let end = loop.now + timeout
     guard let transport = await server.transport(timeout: timeout) else {
       return .failure(
-        hasFailed(UpstreamFailure(HTTPFailure(.unreachable, ProviderServer.notFound)), at: server, asking))
+        hasFailed(
+          UpstreamFailure(HTTPFailure(.unreachable, ProviderServer.notFound)), at: server, asking, sentAt: loop.now))
     }
     guard end - loop.now >= HTTPDNSProvider.shortestAttempt else {
       return .failure(UpstreamFailure(.noReachableAuthority, "its name was resolved too late", .notAsked))
@@ -347,7 +348,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     switch result {
     case .success(let replies) where replies.hasVerdict: hasVerdict(of: server, on: asking, sentAt: sentAt)
     case .success: break
-    case .failure(let failure): result = .failure(hasFailed(failure, at: server, asking))
+    case .failure(let failure): result = .failure(hasFailed(failure, at: server, asking, sentAt: sentAt))
     }
     return result
   }

@@ -54,7 +54,7 @@ extension HTTPDNSProvider {
   ///
   /// - Returns: the failure, which counts as logged if it belongs to a pause.
   func hasFailed(
-    _ failure: UpstreamFailure, at server: ProviderServer, _ asking: any QuestionInFlight
+    _ failure: UpstreamFailure, at server: ProviderServer, _ asking: any QuestionInFlight, sentAt: BootInstant
   ) -> UpstreamFailure {
     var failure = failure
     if let transport = failure.transport {
@@ -71,7 +71,9 @@ extension HTTPDNSProvider {
       }
       if report.isOfAccount || report.kind == .quota, pause.left(now: loop.now) != nil { failure.isLogged = true }
     }
-    if failure.consequence == .nextServer, let index = place(of: server), order.failed(index, now: loop.now) {
+    if failure.consequence == .nextServer, let index = place(of: server),
+      order.failed(index, sentAt: sentAt, now: loop.now)
+    {
       counters.demotions.count(.server)
     }
     logStanding()

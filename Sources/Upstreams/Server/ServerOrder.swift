@@ -27,8 +27,9 @@ struct ServerOrder {
   }
 
   private struct State {
-    /// Transfers without a verdict since its last one.
+    /// Transfers without a verdict that began after its last one.
     var failures = 0
+    var verdictAt = BootInstant(nanoseconds: .min)
     var loss: Loss?
     /// When the oldest request was sent after which nothing has come from it.
     var unansweredSince: BootInstant?
@@ -116,7 +117,7 @@ struct ServerOrder {
   ///
   /// - Parameter endsSilence: whether no server gave one before, for a while; then this one is asked first.
   mutating func gaveVerdict(_ server: Int, endsSilence: Bool = false, now: BootInstant) {
-    states[server].failures = 0
+    (states[server].failures, states[server].verdictAt) = (0, now)
     states[server].loss = nil
     if server == 0 {
       (current, movedAt) = (0, nil)
@@ -125,15 +126,19 @@ struct ServerOrder {
     }
   }
 
-  /// A transfer ended without a verdict for which another server may do better.
+  /// A transfer ended without a verdict for which another server may do better. Names that hang say nothing about a server
+  /// that has given a verdict meanwhile, and no server gets the place of another which has failed as often since its own.
   ///
   /// - Returns: whether another server is asked first from now on.
-  mutating func failed(_ server: Int, now: BootInstant) -> Bool {
+  mutating func failed(_ server: Int, sentAt: BootInstant, now: BootInstant) -> Bool {
     if server == 0, current != 0 { movedAt = now }
+    guard sentAt >= states[server].verdictAt else { return false }
     states[server].failures += 1
-    guard server == current, states[server].failures >= attemptsBeforeSwitch else { return false }
-    states[server].failures = 0
-    return moveOn(now)
+    guard server == current, states[server].failures >= attemptsBeforeSwitch,
+      let next = servers.first(where: { states[$0].failures < attemptsBeforeSwitch })
+    else { return false }
+    (current, movedAt) = (next, now)
+    return true
   }
 
   /// A server cannot be reached.
@@ -141,14 +146,13 @@ struct ServerOrder {
   /// - Returns: whether that is news.
   mutating func lose(_ server: Int, _ loss: Loss) -> Bool {
     guard states[server].loss == nil else { return false }
-    states[server].loss = loss
-    (states[server].unansweredSince, states[server].lastHandshake) = (nil, loss.since)
+    states[server] = State(loss: loss, lastHandshake: loss.since, isShakingHands: states[server].isShakingHands)
     wantedAt = max(wantedAt, loss.since)
     if isOutOfReach {
       // Whichever comes back first is asked; the order begins again.
       (current, movedAt) = (0, nil)
     } else if server == current {
-      _ = moveOn(loss.since)
+      (current, movedAt) = (servers[0], loss.since)
     }
     return true
   }
@@ -159,12 +163,6 @@ struct ServerOrder {
   /// Everything is open again on another network.
   mutating func networkHasChanged() {
     states = Array(repeating: State(), count: states.count)
-  }
-
-  private mutating func moveOn(_ now: BootInstant) -> Bool {
-    guard let next = servers.first(where: { $0 != current }) else { return false }
-    (current, movedAt) = (next, now)
-    return true
   }
 
   // MARK: Handshakes
