@@ -44,7 +44,6 @@ func module(
   ]
 }
 
-let tomlKit = Target.Dependency.product(name: "TOMLKit", package: "TOMLKit")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 
@@ -56,6 +55,7 @@ let layer0: [Target] = [
   .systemLibrary(name: "CHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev", "libssl-dev"])]),
   .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
   .target(name: "CJSON", cSettings: glibc, linkerSettings: [.linkedLibrary("simdjson")]),
+  .target(name: "CTOML", cSettings: glibc),
   .target(name: "CSocket", cSettings: glibc),
   .target(name: "CHotPath", cSettings: glibc),
   .target(name: "CProcess", cSettings: glibc),
@@ -70,7 +70,7 @@ let layer1: [Target] =
   + module("EventLoop", ["CEvent"])
   + module("HTTPMessage")
   + module("Ciphers", ["CCrypto"], tests: ["DNSWire"])
-  + module("Configuration", ["DNSWire", "Ciphers", "Files", "CProcess", tomlKit])
+  + module("Configuration", ["DNSWire", "Ciphers", "Files", "CProcess", "CTOML"])
   + module("Telemetry", [logging])
   + module("Files")
   + module("ServiceManager", ["EventLoop"])
@@ -242,7 +242,6 @@ let package = Package(
     .executable(name: "httpdns-simulator", targets: ["httpdns-simulator"]),
   ],
   dependencies: [
-    .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
   ],

@@ -1,8 +1,10 @@
-// ParserTraps.swift -- detects texts on which the TOML parser (toml++ 3.4) fails an assertion and aborts the process.
+// ParserTraps.swift -- detects texts on which the TOML parser (toml++ 3.3 and 3.4) fails an assertion.
+//
+// CTOML refuses any such text, but cannot say where and why.
 
 /// Whether a key, `]` or the end of the text follows the opening brackets of a table header.
 ///
-/// Anything else makes the parser abort: it reads a key without checking that one begins.
+/// Anything else makes the parser fail: it reads a key without checking that one begins.
 func isHeaderWithKey(_ text: UnsafeBufferPointer<UInt8>, at bracket: Int) -> Bool {
   var next = bracket + 1
   if next < text.count, text[next] == UInt8(ascii: "[") { next += 1 }

@@ -1,6 +1,6 @@
-// TOMLDocument.swift -- parses TOML into values; the only file that uses TOMLKit.
+// TOMLDocument.swift -- parses TOML into values; the only file that uses CTOML.
 
-import TOMLKit
+import CTOML
 
 /// A text that is not TOML, or exceeds a limit. `allowed` is empty where `found` says it all.
 struct SyntaxMistake: Error, Equatable {
@@ -17,42 +17,56 @@ func parseTOML(_ text: String) throws(SyntaxMistake) -> [String: Value] {
     throw SyntaxMistake(line: 1, column: 1, found: found, allowed: "at most \(Configuration.maxFileSize) octets")
   }
   try TextScan.check(text)
-  do {
-    return table(try TOMLTable(string: text))
-  } catch let error as TOMLParseError {
-    let position = error.source.begin
-    let reason = shownReason(error.description)
+  var text = text
+  var mistake = ctoml_mistake()
+  let opened = text.withUTF8 { octets in
+    octets.withMemoryRebound(to: CChar.self) { ctoml_open($0.baseAddress, $0.count, &mistake) }
+  }
+  guard let opened else {
+    let reason = shownReason(
+      withUnsafeBytes(of: mistake.reason) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
     let isScalar = scalarErrors.contains { reason.hasPrefix("invalid \($0)") }
     throw SyntaxMistake(
-      line: position.line, column: position.column, found: reason + (isScalar ? "; a text needs quotes" : ""),
+      line: Int(mistake.line), column: Int(mistake.column), found: reason + (isScalar ? "; a text needs quotes" : ""),
       allowed: "")
-  } catch {
-    throw SyntaxMistake(line: 1, column: 1, found: "not valid TOML", allowed: "")
   }
+  defer { ctoml_close(opened) }
+  return table(ctoml_root(opened))
 }
 
 /// How the parser's reasons begin for a value that is most often a text without quotes.
 private let scalarErrors = ["value: could not determine", "boolean:", "decimal integer:", "floating-point:", "time:"]
 
-private func table(_ table: TOMLTable) -> [String: Value] {
-  // Not by TOMLTable's iterator, which force-unwraps.
-  var values: [String: Value] = [:]
-  for key in table.keys {
-    if let found = table[key] { values[key] = value(found) }
+/// The values of a node with their keys, which are empty for those of an array.
+private func children(_ node: OpaquePointer?) -> [(key: String, value: Value)] {
+  typealias Children = [(key: String, value: Value)]
+  var found: Children = []
+  withUnsafeMutablePointer(to: &found) { context in
+    ctoml_each(node, context) { context, key, node in
+      context!.assumingMemoryBound(to: Children.self).pointee.append((string(key), value(node)))
+    }
   }
-  return values
+  return found
 }
 
-private func value(_ found: any TOMLValueConvertible) -> Value {
-  switch found.type {
-  case .string: .string(found.string ?? "")
-  case .int: .integer(found.int ?? 0)
-  case .double: .float(found.double ?? 0)
-  case .bool: .boolean(found.bool ?? false)
-  case .date, .time, .dateTime: .date
-  case .array: .array(found.array.map { array in array.map(value) } ?? [])
-  case .table: .table(found.table.map(table) ?? [:])
+private func table(_ node: OpaquePointer?) -> [String: Value] {
+  Dictionary(children(node), uniquingKeysWith: { first, _ in first })
+}
+
+private func value(_ node: OpaquePointer?) -> Value {
+  switch ctoml_kind_of(node) {
+  case CTOML_TABLE: .table(table(node))
+  case CTOML_ARRAY: .array(children(node).map(\.value))
+  case CTOML_INTEGER: .integer(Int(ctoml_integer_of(node)))
+  case CTOML_REAL: .float(ctoml_real_of(node))
+  case CTOML_BOOLEAN: .boolean(ctoml_boolean_of(node))
+  case CTOML_DATE: .date
+  default: .string(string(ctoml_string_of(node)))
   }
+}
+
+private func string(_ text: ctoml_string) -> String {
+  String(decoding: UnsafeRawBufferPointer(start: text.octets, count: text.count), as: UTF8.self)
 }
 
 /// The parser's reason on one line, without the numbers that it quotes: such a number may be a secret.

@@ -1,8 +1,8 @@
-// TextScan.swift -- refuses texts that would crash the TOML parser or truncate a string, before the parser sees them.
+// TextScan.swift -- refuses texts that would crash the TOML parser or that no key takes, before the parser sees them.
 //
 // The parser recurses once for each bracket and frees a dotted key of n parts with n nested calls. Some of its
-// assertions fail on invalid texts (see also ParserTraps.swift). It returns C strings, which end at a NUL. The parser
-// reports all other errors.
+// assertions fail on invalid texts (see also ParserTraps.swift). Names of files are C strings, which end at a NUL. The
+// parser reports all other errors.
 
 struct TextScan {
   /// The deepest nesting of arrays and inline tables.
