@@ -215,12 +215,13 @@ def _command(*words: str) -> Callable[[Lab], tuple[int, Callable[[], None]]]:
     path = lab.folder / "httpdnsd.toml"
     path.write_text(path.read_text().replace('hosts_file = ""', f'hosts_file = "{hosts}"'))
 
+    if words[0] == "flush":
+      _ask(port, [f"n{number}.good{number % 10_000}.example" for number in range(_LARGE_CACHE // 2)], 0.0005)
+      time.sleep(2)
+
     def attack() -> None:
-      if words[0] == "flush":
-        _ask(port, [f"n{number}.good{number % 200}.example" for number in range(_LARGE_CACHE // 2)], 0.0002)
-        time.sleep(2)
       for _ in range(3):
-        subprocess.run([str(lab.programs.httpdnsd), *words, "--socket", str(lab.folder / "control.sock")], check=False,
+        subprocess.run([str(lab.programs.httpdnsd), *words, "--socket", str(lab.folder / "control.sock")], check=True,
                        capture_output=True)
         time.sleep(1)
     return port, attack
@@ -243,7 +244,7 @@ _SCENES: dict[str, Callable[[Lab], tuple[int, Callable[[], None]]]] = {
   "a resolver: answers of 64 KiB over TCP that are cut off": _resolver(_cut_off),
   "a resolver: 64 KiB of empty frames over TCP": _resolver(_full, bytes(65_536)),
   "a client: 2,000 queries in one segment, and a flood": _client,
-  "a flush of everything": _command("flush", "--all"),
+  "a flush of everything": _command("flush"),
   "a reload with a hosts file of 400,000 names": _command("reload"),
 }
 
