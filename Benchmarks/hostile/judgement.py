@@ -190,6 +190,40 @@ def impatient(programs: Programs, milliseconds: int) -> list[Judged]:
     return _others(f"patience kept short, usual time {milliseconds} ms", good, plain)
 
 
+def _bursts(address: str, count: int, domains: list[str], number: int = 0) -> list[Stream]:
+  """So many names at once whenever the ones before have had their time."""
+  return [Stream(address, 1000, itertools.islice(_names(domains, f"x{number}-{turn}-"), count), begin=2.1 * turn) for turn in range(5)]
+
+
+def holding(programs: Programs) -> list[Judged]:
+  """Three clients hold all connections of HTTP/1.1 that they get, with names that get no reply."""
+  with OpenLab(programs) as lab:
+    domains = [f"dying{number}.example" for number in range(DYING_DOMAINS)]
+    simulator = lab.simulator(*(f"kind=stall&below={domain}" for domain in domains), "kind=delay&ms=30")
+    plain = lab.plain()
+    port = lab.daemon_with([_json(simulator.port)], _local(plain))
+    drive(port, [Stream(OTHERS, _RATE, good_names(0))], 2)
+    good = Stream(OTHERS, _RATE, good_names(1))
+    drive(port, [good, *(burst for number in range(3) for burst in _bursts(f"127.0.0.{9 + number}", 80, domains, number))], 12)
+    title = "three clients hold connections"
+    longest = max(1000 * (query.latency or 9) for query in good.queries)
+    return [*_others(title, good, plain), Judged(title, "longest wait of the others, ms", round(longest), 500)]
+
+
+def half_dead(programs: Programs) -> list[Judged]:
+  """The second of a provider's servers takes connections and says nothing, and names of a client get no reply."""
+  with OpenLab(programs) as lab:
+    simulator, dead = lab.simulator("kind=stall&below=hostile.example", "kind=delay&ms=30"), lab.simulator()
+    plain = lab.plain()
+    servers = f'127.0.0.1:{simulator.port}", "127.0.0.1:{dead.port}'
+    port = lab.daemon_with([_ACCOUNT.replace("127.0.0.1:{port}", servers)], _local(plain))
+    drive(port, [Stream(OTHERS, _RATE, good_names(0))], 2)
+    os.kill(dead.child.process.pid, signal.SIGSTOP)
+    good = Stream(OTHERS, 5, good_names(1))
+    drive(port, [good, *_bursts(_HOSTILE, 8, ["hostile.example"])], 12)
+    return _others("a dead server beside a live one", good, plain)
+
+
 def back(programs: Programs, seconds: float, *, frozen: bool) -> list[Judged]:
   """After an outage all names are the provider's again; nothing was sent only to find that out."""
   with OpenLab(programs) as lab:
@@ -288,6 +322,7 @@ def scenes(programs: Programs, outage: float) -> list[Callable[[], list[Judged]]
   chosen += [partial(silent, programs, count, http2, swallows)
              for swallows in (False, True) for http2 in (False, True) for count in (1, 2)]
   chosen += [partial(impatient, programs, milliseconds) for milliseconds in (30, 140)]
+  chosen += [partial(holding, programs), partial(half_dead, programs)]
   chosen += [partial(back, programs, outage, frozen=frozen) for frozen in (False, True)]
   chosen += [partial(gone, programs, 61), partial(lan, programs, 40), partial(zero, programs), partial(billed, programs)]
   return chosen
