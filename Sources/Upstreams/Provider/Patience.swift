@@ -19,7 +19,7 @@ package struct VerdictTimes: Sendable {
 }
 
 /// The latest verdicts of a provider, and the questions that it has got since. Pure: times are parameters.
-package struct Patience: Sendable {
+package struct Patience: ~Copyable, Sendable {
   private struct Sample {
     var domain: DomainKey
     var at: BootInstant

@@ -7,7 +7,7 @@
 import EventLoop
 
 /// The servers of one provider, by number. Pure: times are parameters.
-struct ServerOrder {
+struct ServerOrder: ~Copyable {
   /// Why a server is left out.
   struct Loss: Hashable {
     var since: BootInstant
