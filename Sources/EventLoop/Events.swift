@@ -28,10 +28,18 @@ public final class LoopEvent {
   /// Calls `handler`, with the object that has this event as a property of its own, whenever `descriptor` is ready for
   /// `interest`. The descriptor stays the caller's.
   public convenience init<Owner: AnyObject>(
-    on loop: EventLoop, descriptor: Int32, _ interest: Interest, for owner: Owner, handler: @escaping (Owner) -> Void
+    on loop: EventLoop, descriptor: Int32, _ interest: Interest, for owner: Owner,
+    handler: @escaping (Owner, Interest) -> Void
   ) {
     // The owner's end is the event's.
-    self.init(on: loop, descriptor: descriptor, interest) { [unowned owner] _ in handler(owner) }
+    self.init(on: loop, descriptor: descriptor, interest) { [unowned owner] in handler(owner, $0) }
+  }
+
+  /// The same, for an owner that waits for one condition.
+  public convenience init<Owner: AnyObject>(
+    on loop: EventLoop, descriptor: Int32, _ interest: Interest, for owner: Owner, handler: @escaping (Owner) -> Void
+  ) {
+    self.init(on: loop, descriptor: descriptor, interest, for: owner) { owner, _ in handler(owner) }
   }
 
   /// Calls `handler` whenever the process receives `signal`.

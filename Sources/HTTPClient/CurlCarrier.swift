@@ -218,7 +218,7 @@ final class CurlCarrier: Carrier {
 
   // MARK: - Events
 
-  private func isReady(_ socket: CurlSocket, _ interest: Interest) {
+  func isReady(_ socket: CurlSocket, _ interest: Interest) {
     guard !isClosed else { return }
     guard !socket.wanted.isEmpty else {
       socket.disarm()
@@ -391,14 +391,12 @@ extension CurlCarrier {
     if let known = sockets[descriptor] {
       socket = known
     } else {
-      socket = CurlSocket(descriptor)
+      socket = CurlSocket(descriptor, of: self)
       sockets[descriptor] = socket
     }
     if let easy, let transfer = transfer(of: easy) { transfer.handle?.socket = socket }
     socket.wanted = what == CURL_POLL_IN ? .read : what == CURL_POLL_OUT ? .write : [.read, .write]
-    socket.arm(on: loop) { [weak self, weak socket] interest in
-      if let socket { self?.isReady(socket, interest) }
-    }
+    socket.arm(on: loop)
   }
 
   fileprivate func socketWillClose(_ descriptor: Int32) {

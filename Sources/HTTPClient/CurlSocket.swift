@@ -9,6 +9,8 @@ import EventLoop
 /// between, so that only a real change of interest costs a system call.
 final class CurlSocket {
   let descriptor: Int32
+  /// It ends with the carrier.
+  private unowned let carrier: CurlCarrier
   /// The events that libcurl waits for; empty while the connection is idle.
   var wanted: Interest = []
   /// The time since when libcurl waits for nothing.
@@ -24,13 +26,16 @@ final class CurlSocket {
   private var event: LoopEvent?
   private var armed: Interest = []
 
-  init(_ descriptor: Int32) { self.descriptor = descriptor }
+  init(_ descriptor: Int32, of carrier: CurlCarrier) {
+    self.descriptor = descriptor
+    self.carrier = carrier
+  }
 
   /// Arms the event for what libcurl waits for. Does nothing if it is armed already or libcurl waits for nothing.
-  func arm(on loop: EventLoop, handler: @escaping (Interest) -> Void) {
+  func arm(on loop: EventLoop) {
     guard wanted != armed, !wanted.isEmpty else { return }
     armed = wanted
-    event = LoopEvent(on: loop, descriptor: descriptor, wanted, handler: handler)
+    event = LoopEvent(on: loop, descriptor: descriptor, wanted, for: self) { $0.carrier.isReady($0, $1) }
   }
 
   /// Removes the event, for example when an idle connection becomes readable because the server closed it.
