@@ -27,8 +27,11 @@ final class TimerEntry {
 public final class TimerHeap {
   private var heap: [TimerEntry] = []
   private var nextSequence: UInt64 = 0
-  /// The loop that fires them; nil before the first one.
-  private(set) weak var loop: (any Loop)?
+  #if DEBUG
+    /// The loop that fires them, for assertions; nil before the first one. A release does without, since every retain of an
+    /// object that was ever referenced weakly is slow.
+    private weak var loop: (any Loop)?
+  #endif
 
   /// Creates an empty heap.
   public init() {}
@@ -41,13 +44,22 @@ public final class TimerHeap {
 
   /// Adds an entry that is not pending.
   func insert(_ entry: TimerEntry, at deadline: BootInstant, on loop: any Loop, _ action: @escaping () -> Void) {
-    if self.loop == nil { self.loop = loop }
+    #if DEBUG
+      if self.loop == nil { self.loop = loop }
+    #endif
     entry.action = action
     entry.deadline = deadline
     entry.sequence = nextSequence
     nextSequence &+= 1
     heap.append(entry)
     siftUp(from: heap.count - 1)
+  }
+
+  /// Traps in a debug build if the caller is not on the loop that fires them.
+  func assertCurrent(_ function: StaticString = #function, file: StaticString = #fileID, line: UInt = #line) {
+    #if DEBUG
+      loop?.assertCurrent(function, file: file, line: line)
+    #endif
   }
 
   /// Takes back what an entry has; no effect if it is not pending.

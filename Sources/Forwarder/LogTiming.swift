@@ -14,9 +14,8 @@ extension OccasionalLog {
   package convenience init(_ logger: Logger, recorder: FlightRecorder? = nil, on loop: EventLoop) {
     // Only on the loop.
     nonisolated(unsafe) let alarms = TimerGroup()
-    self.init(logger, recorder: recorder) { [weak loop] deadline, action in
-      loop?.execute { [weak loop] in
-        guard let loop else { return }
+    self.init(logger, recorder: recorder) { deadline, action in
+      loop.execute {
         alarms.add(at: BootInstant(nanoseconds: deadline), on: loop) { action(BootInstant.now.nanoseconds) }
       }
     }
