@@ -48,7 +48,7 @@ package actor Resolver {
   /// Receives queries for the names by which it detects loops.
   package var loopGuard: LoopGuard?
   /// What a provider's recovery starts.
-  var recovery = Recovery()
+  let recovery: Recovery
   /// Schedules the refresh of each answer that is stored.
   weak var refresher: Refresher?
   /// Puts the addresses of answers in order.
@@ -106,7 +106,9 @@ package actor Resolver {
     places = PlaceShares(capacity: settings.maxInFlight)
     misses = MissLimits(perClient: settings.missesPerClient, perDomain: settings.missesPerDomain)
     failures = FailureCache(longestWait: settings.longestFailureWait)
-    connectUpstreams(of: configuration)
+    let recovery = Recovery()
+    self.recovery = recovery
+    connectUpstreams(of: configuration, recovery)
   }
 
   var settings: ResolverSettings { configuration.settings }
@@ -142,8 +144,8 @@ package actor Resolver {
       batch.removeAll(keepingCapacity: true)
       next = 0
     } else {
-      moreQueries.set(after: .zero, on: loop) { [weak self] in
-        self?.assumeIsolated { $0.takeQueued(atMost: Resolver.queriesPerTurn) }
+      moreQueries.set(after: .zero, on: loop, for: self) { resolver in
+        resolver.assumeIsolated { $0.takeQueued(atMost: Resolver.queriesPerTurn) }
       }
     }
   }
@@ -274,7 +276,7 @@ package actor Resolver {
     earlier = self.configuration
     self.configuration = configuration
     store.configuration = configuration
-    connectUpstreams(of: configuration)
+    connectUpstreams(of: configuration, recovery)
     inFlight = [:]
     recent.removeAll()
     failures = FailureCache(longestWait: settings.longestFailureWait)

@@ -108,6 +108,9 @@ final class Fetch: QuestionInFlight, @unchecked Sendable {
 
   var isWanted: Bool { !isDisplaced }
 
+  /// The timer fires.
+  func timeHasCome() { resolver.assumeIsolated { $0.timeHasCome(self) } }
+
   func awaitsConnection() { isQueued = true }
 
   func gotConnection() {
@@ -275,7 +278,7 @@ extension Resolver {
     if let end = fetch.patienceEnd, mayGoOn(fetch) { next = min(next, end) }
     if fetch.held != nil, let end = fetch.heldUntil { next = min(next, end) }
     if let stale = fetch.staleAt { next = min(next, stale) }
-    fetch.timer.set(at: next, on: loop) { [weak self] in self?.assumeIsolated { $0.timeHasCome(fetch) } }
+    fetch.timer.set(at: next, on: loop, for: fetch) { $0.timeHasCome() }
   }
 
   /// Begins to wait for a provider, or as long as usual.
@@ -296,7 +299,7 @@ extension Resolver {
 
   /// Asks the next upstream beside a silent provider; gives LocalDNS's answer or stale data when the provider's time is over;
   /// ends the wait at the last moment.
-  private func timeHasCome(_ fetch: Fetch) {
+  fileprivate func timeHasCome(_ fetch: Fetch) {
     guard !fetch.isAnswered, !fetch.isRefresh else { return }
     let now = loop.now
     var staleIsDue = fetch.staleAt.map { $0 <= now } ?? false

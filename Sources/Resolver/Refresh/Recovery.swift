@@ -4,8 +4,11 @@ import EventLoop
 import FairShares
 import Upstreams
 
-/// What to fetch again when a provider recovers, and when to act on a recovery.
-struct Recovery {
+/// What to fetch again when a provider recovers, and when to act on a recovery. Resolver's loop only.
+final class Recovery {
+  /// The resolver that has this as a property. Providers know this object and not the resolver: every retain of what was ever
+  /// referenced weakly is slow.
+  fileprivate unowned var resolver: Resolver?
   /// Fetches whose clients got stale data because of a provider's failure, in order of arrival.
   private(set) var inUse: [Fetch] = []
   private var known: Set<QuestionKey> = []
@@ -21,30 +24,37 @@ struct Recovery {
   private static let most = 1024
 
   /// Notes that the clients of a fetch got stale data.
-  mutating func add(_ fetch: Fetch) {
+  func add(_ fetch: Fetch) {
     guard inUse.count < Recovery.most, known.insert(fetch.key).inserted else { return }
     inUse.append(fetch)
   }
 
   /// Notes that a recovery is acted on now.
-  mutating func begin(now: BootInstant) {
+  func begin(now: BootInstant) {
     last = now
     next = now + Recovery.interval
   }
 
   /// Removes and returns the fetches.
-  mutating func takeInUse() -> [Fetch] {
+  func takeInUse() -> [Fetch] {
     defer { (inUse, known) = ([], []) }
     return inUse
   }
+
+  /// A provider has given the first verdict after a silence.
+  fileprivate func providerIsBack() { resolver?.assumeIsolated { $0.providerIsBack() } }
+
+  /// It is time to act on the next recovery.
+  fileprivate func isDue() { resolver?.assumeIsolated { $0.recover() } }
 }
 
 extension Resolver {
   /// Connects the callbacks of the providers.
-  nonisolated func connectUpstreams(of configuration: ResolverConfiguration) {
+  nonisolated func connectUpstreams(of configuration: ResolverConfiguration, _ recovery: Recovery) {
+    recovery.resolver = self
     for upstream in configuration.upstreams {
       upstream.observer = names
-      upstream.reportRecovery { [weak self] in self?.assumeIsolated { $0.providerIsBack() } }
+      upstream.reportRecovery { [weak recovery] in recovery?.providerIsBack() }
     }
   }
 
@@ -54,16 +64,16 @@ extension Resolver {
   }
 
   /// A provider has given the first verdict after a silence: names in use are fetched again within the refresh budget.
-  private func providerIsBack() {
+  fileprivate func providerIsBack() {
     guard !recovery.timer.isSet else { return }
     guard loop.now >= recovery.next else {
-      recovery.timer.set(at: recovery.next, on: loop) { [weak self] in self?.assumeIsolated { $0.recover() } }
+      recovery.timer.set(at: recovery.next, on: loop, for: recovery) { $0.isDue() }
       return
     }
     recover()
   }
 
-  private func recover() {
+  fileprivate func recover() {
     recovery.begin(now: loop.now)
     // The names of `refresh.keep` come first.
     refresher?.retryKeepList(isBack: true)
