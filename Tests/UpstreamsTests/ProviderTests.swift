@@ -117,14 +117,42 @@ import Testing
     #expect(scene.ask().isAnswer)
   }
 
-  @Test func `while a provider gives no verdicts, a question costs one transfer`() {
+  @Test func `while a provider gives no verdicts, a question costs one transfer to each server`() {
     let scene = scene([.status(500), .status(500)])
     for number in 0..<3 { scene.ask("n\(number).example") }
     scene.loop.advance(by: .seconds(2))
-    let sent = scene.servers.map(\.sent.count).reduce(0, +)
+    let sent = scene.servers.map(\.sent.count)
     scene.ask("n3.example")
-    #expect(scene.servers.map(\.sent.count).reduce(0, +) == sent + 1)
+    #expect(scene.servers.map(\.sent.count) == sent.map { $0 + 1 })
     #expect(scene.provider.isSilent && scene.provider.shortPatience == .milliseconds(150))
+  }
+
+  @Test(arguments: [Duration.milliseconds(10), .seconds(3600)])
+  func `names that fail lead no other name to a server that says nothing`(time: Duration) {
+    let scene = ProviderScene([Scene.silent, Scene.silent])
+    scene.servers[0].reply = { name in
+      name.hasPrefix("dead") ? (.status(500), time) : (.address("192.0.2.1", of: name), .milliseconds(30))
+    }
+    #expect(scene.ask().isAnswer)
+    for number in 0..<20 {
+      for part in 0..<5 { scene.begin("dead\(part).evil\(part).example") }
+      scene.loop.advance(by: .milliseconds(3900))
+      let begin = scene.loop.now
+      #expect(scene.ask("www.site\(number).example").server == "server0")
+      #expect(scene.loop.now - begin == .milliseconds(30))
+    }
+  }
+
+  @Test func `during a silence a question asks each server, so that the one that lives is found by the first one`() {
+    let scene = ProviderScene([Scene.silent, Scene.silent, Scene.silent])
+    for number in 0..<5 { scene.begin("n\(number).example") }
+    scene.loop.advance(by: .milliseconds(4400))
+    scene.servers[2].reply = { (.address("192.0.2.1", of: $0), .milliseconds(30)) }
+    let begin = scene.loop.now
+    #expect(scene.ask("n5.example").server == "server2")
+    #expect(scene.loop.now - begin == .milliseconds(330))
+    #expect(scene.ask("n6.example").server == "server2")
+    #expect(scene.loop.now - begin == .milliseconds(360))
   }
 
   @Test func `an abandoned question goes to no other server`() {

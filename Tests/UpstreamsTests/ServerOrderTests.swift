@@ -24,22 +24,34 @@ import Testing
     return order.takeHandshakes(silence: silence, isUrgent: isUrgent, now: now) { _ in heard }
   }
 
-  @Test func `a server that fails so often in a row goes behind the next one, and a verdict restarts the count`() {
+  @Test mutating func `a verdict of another server counts once the first one has failed so often in a row`() {
     var order = order(3)
     for _ in 0..<2 {
-      let hasMoved = order.failed(0, sentAt: now, now: now)
+      order.failed(0, sentAt: now, now: now)
+      let hasMoved = order.gaveVerdict(1, now: now)
       #expect(!hasMoved)
     }
-    // Verdicts of other servers do not count.
-    order.gaveVerdict(1, now: now)
-    var hasMoved = order.failed(0, sentAt: now, now: now)
+    order.failed(0, sentAt: now, now: now)
+    #expect(order.servers == [0, 1, 2])
+    var hasMoved = order.gaveVerdict(1, now: now)
     #expect(hasMoved)
     #expect(order.servers == [1, 2, 0])
-    for _ in 0..<2 { _ = order.failed(1, sentAt: now, now: now) }
+    for _ in 0..<2 { order.failed(1, sentAt: now, now: now) }
     order.gaveVerdict(1, now: now)
-    hasMoved = order.failed(1, sentAt: now, now: now)
+    order.failed(1, sentAt: now, now: now)
+    hasMoved = order.gaveVerdict(2, now: now)
     #expect(!hasMoved)
     #expect(order.servers == [1, 2, 0])
+  }
+
+  @Test mutating func `names that hang everywhere change nothing`() {
+    var order = order(3)
+    for number in 0..<100 {
+      order.failed(number % 3, sentAt: now, now: now)
+      #expect(order.first == 0)
+    }
+    order.gaveVerdict(0, now: now)
+    #expect(order.servers == [0, 1, 2])
   }
 
   @Test mutating func `names that hang say nothing about a server that has given a verdict meanwhile`() {
@@ -47,53 +59,37 @@ import Testing
     let sentAt = now
     now = now + .seconds(1)
     order.gaveVerdict(0, now: now)
-    for _ in 0..<10 {
-      let hasMoved = order.failed(0, sentAt: sentAt, now: now + .seconds(1))
-      #expect(!hasMoved)
-    }
-    #expect(order.servers == [0, 1])
-    for _ in 0..<3 { _ = order.failed(0, sentAt: now, now: now + .seconds(2)) }
-    #expect(order.servers == [1, 0])
-  }
-
-  @Test mutating func `a server that has failed as often does not come first again before it has given a verdict`() {
-    var order = order(2)
-    for server in [0, 1] {
-      for _ in 0..<3 { _ = order.failed(server, sentAt: now, now: now) }
-    }
-    #expect(order.servers == [1, 0])
-    order.gaveVerdict(0, now: now)
-    for _ in 0..<10 {
-      let hasMoved = order.failed(0, sentAt: now, now: now)
-      #expect(!hasMoved)
-    }
-    #expect(order.servers == [0, 1])
+    for _ in 0..<10 { order.failed(0, sentAt: sentAt, now: now + .seconds(1)) }
     order.gaveVerdict(1, now: now)
-    let hasMoved = order.failed(0, sentAt: now, now: now)
-    #expect(hasMoved)
-    // One that was out of reach begins from zero again.
-    _ = order.lose(0, loss())
-    order.ended(0, true, now: now)
-    for _ in 0..<3 { _ = order.failed(1, sentAt: now, now: now) }
     #expect(order.servers == [0, 1])
+    for _ in 0..<3 { order.failed(0, sentAt: now, now: now + .seconds(2)) }
+    order.gaveVerdict(1, now: now)
+    #expect(order.servers == [1, 0])
   }
 
-  @Test func `during a silence servers take turns, and the one that ends it comes first`() {
+  @Test mutating func `of the others the one that has failed least is asked next, so that each gets its turn`() {
+    var order = order(6)
+    for _ in 0..<2 {
+      for server in order.servers.prefix(3) { order.failed(server, sentAt: now, now: now) }
+    }
+    #expect(order.servers == [0, 5, 1, 2, 3, 4])
+    order.gaveVerdict(3, now: now)
+    #expect(order.servers == [0, 3, 5, 1, 2, 4])
+  }
+
+  @Test mutating func `the server that ends a silence comes first`() {
     var order = order(3)
-    let firsts = (0..<6).map { _ in order.serversInTurn()[0] }
-    #expect(firsts == [1, 2, 0, 1, 2, 0])
     order.gaveVerdict(2, endsSilence: true, now: now)
     #expect(order.servers == [2, 0, 1])
     order.gaveVerdict(1, now: now)
     #expect(order.servers == [2, 0, 1])
+    order.gaveVerdict(0, now: now)
+    #expect(order.servers == [0, 1, 2])
   }
 
   @Test func `failures of a server that is not first change nothing`() {
     var order = order(2, attempts: 1)
-    for _ in 0..<10 {
-      let hasMoved = order.failed(1, sentAt: now, now: now)
-      #expect(!hasMoved)
-    }
+    for _ in 0..<10 { order.failed(1, sentAt: now, now: now) }
     #expect(order.servers == [0, 1])
   }
 
@@ -210,7 +206,8 @@ import Testing
 
   @Test mutating func `the first server shakes hands after its time, and then gets one question`() {
     var order = order(2, attempts: 1)
-    _ = order.failed(0, sentAt: now, now: now)
+    order.failed(0, sentAt: now, now: now)
+    order.gaveVerdict(1, now: now)
     #expect(order.servers == [1, 0])
     #expect(order.nextHandshake(silence: silence, now: now) == now + .seconds(600))
     now = now + .seconds(600)
@@ -224,7 +221,7 @@ import Testing
     isReturning = order.takeReturn()
     #expect(!isReturning)
     // No verdict: it is put off.
-    _ = order.failed(0, sentAt: now, now: now)
+    order.failed(0, sentAt: now, now: now)
     #expect(order.servers == [1, 0])
     #expect(order.nextHandshake(silence: silence, now: now) == now + .seconds(600))
     now = now + .seconds(600)
@@ -237,7 +234,8 @@ import Testing
 
   @Test mutating func `a first server that does not shake hands waits for another period`() {
     var order = order(2, attempts: 1)
-    _ = order.failed(0, sentAt: now, now: now)
+    order.failed(0, sentAt: now, now: now)
+    order.gaveVerdict(1, now: now)
     now = now + .seconds(600)
     _ = due(&order)
     order.ended(0, false, now: now)

@@ -231,18 +231,19 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     }
     var failure = UpstreamFailure.noTimeLeft
     var steps: [String] = []
-    // While it gives no verdicts, a question costs one transfer.
+    // While it gives no verdicts, a question costs one transfer to each server, and each but the last has the short patience.
     let isSilent = isSilent
-    var left = isSilent ? 1 : attempts
-    var mayRepeat = left > 1
+    var left = attempts
+    var mayRepeat = left > 1 && !isSilent
     let servers = servers
-    var places = (isSilent ? order.serversInTurn() : order.servers)[...]
+    var places = order.servers[...]
     // The first server has shaken hands: it has the short patience to give a verdict.
     var isReturning = order.takeReturn()
     if isReturning { places = [0] + places }
     // The clients of a question that is not wanted have been answered, so it gets no further transfers.
     while left > 0, hasUnits, asking.isWanted, let index = places.popFirst() {
-      let time = min(isReturning ? shortPatience : timeout, deadline - loop.now)
+      let isShort = isReturning || isSilent && left > 1 && !places.isEmpty
+      let time = min(isShort ? shortPatience : timeout, deadline - loop.now)
       isReturning = false
       guard time >= HTTPDNSProvider.shortestAttempt else { break }
       switch await ask(servers[index], asked, for: asking, timeout: time) {

@@ -44,7 +44,9 @@ extension HTTPDNSProvider {
     wasAway = false
     nextRefresh = loop.now
     pause.gaveVerdict(sentAt: sentAt, now: loop.now)
-    if let index = place(of: server) { order.gaveVerdict(index, endsSilence: wasSilent, now: loop.now) }
+    if let index = place(of: server), order.gaveVerdict(index, endsSilence: wasSilent, now: loop.now) {
+      counters.demotions.count(.server)
+    }
     guard hasRecovered else { return }
     logStanding()
     onRecovery?()
@@ -71,10 +73,8 @@ extension HTTPDNSProvider {
       }
       if report.isOfAccount || report.kind == .quota, pause.left(now: loop.now) != nil { failure.isLogged = true }
     }
-    if failure.consequence == .nextServer, let index = place(of: server),
+    if failure.consequence == .nextServer, let index = place(of: server) {
       order.failed(index, sentAt: sentAt, now: loop.now)
-    {
-      counters.demotions.count(.server)
     }
     logStanding()
     return failure

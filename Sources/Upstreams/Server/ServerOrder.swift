@@ -1,8 +1,9 @@
 // ServerOrder.swift -- which server of a provider is asked first, which ones are left out, and when a handshake is due.
 //
-// Failures of names change the order only, and the order leads no name to another upstream. A server is left out because of
-// its connections alone, which no client and no zone can influence: an address that refuses them, or a server that gives no
-// sign of life. Handshakes are not billed.
+// A question that has failed at one server goes to the next, and a verdict there is what puts that one first: failures alone
+// put nobody first, and names that hang lead no other name to a server that is dead. A server is left out because of its
+// connections alone, which no client and no zone can influence: an address that refuses them, or a server that gives no sign
+// of life. Handshakes are not billed.
 
 import EventLoop
 
@@ -42,8 +43,6 @@ struct ServerOrder: ~Copyable {
   private var movedAt: BootInstant?
   /// Whether the first server has shaken hands, so that the next question goes there.
   private var isReturning = false
-  /// Questions during silences so far.
-  private var turn = 0
   private var wantedAt = BootInstant(nanoseconds: .min)
   private let attemptsBeforeSwitch: Int
   private let returnToFirst: Duration
@@ -64,19 +63,12 @@ struct ServerOrder: ~Copyable {
     self.returnToFirst = returnToFirst
   }
 
-  /// The servers to ask, the preferred one first.
+  /// The servers to ask, the preferred one first, then those with the fewest failures: a question asks a few of them, and
+  /// every one gets its turn.
   var servers: [Int] {
     guard states.count > 1 else { return isOutOfReach ? [] : [0] }
-    return states.indices.map { (current + $0) % states.count }.filter { states[$0].loss == nil }
-  }
-
-  /// The servers to ask while the provider is silent and a question gets one transfer: each question begins with the next
-  /// server, so that one that answers is found, whichever of them failures of names have put first.
-  mutating func serversInTurn() -> [Int] {
-    let servers = servers
-    guard servers.count > 1 else { return servers }
-    turn += 1
-    return servers.indices.map { servers[($0 + turn) % servers.count] }
+    let others = (1..<states.count).map { (current + $0) % states.count }
+    return ([current] + others.sorted { states[$0].failures < states[$1].failures }).filter { states[$0].loss == nil }
   }
 
   /// The server that is asked first; nil if there is none.
@@ -113,32 +105,25 @@ struct ServerOrder: ~Copyable {
   /// A request has ended without a reply, and not because its time was over: nothing waits for the server.
   mutating func isOver(_ server: Int) { states[server].unansweredSince = nil }
 
-  /// A server has given a verdict.
+  /// A server has given a verdict. It is asked first from now on if the one that was has failed too often since its own.
   ///
   /// - Parameter endsSilence: whether no server gave one before, for a while; then this one is asked first.
-  mutating func gaveVerdict(_ server: Int, endsSilence: Bool = false, now: BootInstant) {
+  /// - Returns: whether it has got the place of a server that comes before it.
+  @discardableResult
+  mutating func gaveVerdict(_ server: Int, endsSilence: Bool = false, now: BootInstant) -> Bool {
     (states[server].failures, states[server].verdictAt) = (0, now)
     states[server].loss = nil
-    if server == 0 {
-      (current, movedAt) = (0, nil)
-    } else if endsSilence, server != current {
-      (current, movedAt) = (server, now)
-    }
+    if server == 0 { (current, movedAt) = (0, nil) }
+    guard server != current, endsSilence || states[current].failures >= attemptsBeforeSwitch else { return false }
+    (current, movedAt) = (server, now)
+    return true
   }
 
   /// A transfer ended without a verdict for which another server may do better. Names that hang say nothing about a server
-  /// that has given a verdict meanwhile, and no server gets the place of another which has failed as often since its own.
-  ///
-  /// - Returns: whether another server is asked first from now on.
-  mutating func failed(_ server: Int, sentAt: BootInstant, now: BootInstant) -> Bool {
+  /// that has given a verdict meanwhile.
+  mutating func failed(_ server: Int, sentAt: BootInstant, now: BootInstant) {
     if server == 0, current != 0 { movedAt = now }
-    guard sentAt >= states[server].verdictAt else { return false }
-    states[server].failures += 1
-    guard server == current, states[server].failures >= attemptsBeforeSwitch,
-      let next = servers.first(where: { states[$0].failures < attemptsBeforeSwitch })
-    else { return false }
-    (current, movedAt) = (next, now)
-    return true
+    if sentAt >= states[server].verdictAt { states[server].failures += 1 }
   }
 
   /// A server cannot be reached.
