@@ -198,6 +198,31 @@ import Testing
   }
 }
 
+@Suite struct EndOfSilenceTests {
+  let loop = SimulatedLoop()
+
+  @Test(arguments: [100, 700])
+  func `a verdict on one question gives the others their time`(_ milliseconds: Int) throws {
+    let provider = QueueingUpstream(on: loop)
+    (provider.isSilent, provider.shortPatience) = (true, .milliseconds(150))
+    let local = ScriptedLocalDNS(on: loop) { question, _ in
+      .answer(.addresses(question.name, "10.0.0.1"), after: .milliseconds(1))
+    }
+    let scene = ResolverScene(on: loop, [provider], local: local)
+    let waiting = scene.ask("www.example.com")
+    loop.advance(by: .milliseconds(100))
+    // The first answer of a burst, whose other questions wait for a connection.
+    provider.isSilent = false
+    loop.advance(by: .milliseconds(milliseconds))
+    provider.connect()
+    loop.advance(by: .milliseconds(900))
+    #expect(local.asked.isEmpty)
+    provider.answer()
+    loop.settle()
+    #expect(try scene.reply(waiting).message.addresses == ["192.0.2.1"])
+  }
+}
+
 /// A provider whose questions wait for a connection.
 private final class QueueingUpstream: Upstream, @unchecked Sendable {
   let name = "queueing"

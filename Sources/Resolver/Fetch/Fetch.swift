@@ -45,10 +45,12 @@ final class Fetch: QuestionInFlight, @unchecked Sendable {
   var providerEnd: BootInstant
   /// How long that is.
   var providerTime = Duration.zero
-  /// Whether the provider that was asked last gives no verdicts.
-  var isImpatient = false
+  /// That provider; nil before.
+  var provider: (any Upstream)?
   /// When the next upstream is asked as well; nil if none is.
   var patienceEnd: BootInstant?
+  /// When that is while the provider gives verdicts.
+  var usualPatienceEnd: BootInstant
   /// Whether the provider that was asked last has no connection for it, because of other questions.
   var isQueued = false
   /// The failure to report if no upstream has an answer: the first one that excludes LocalDNS, or the last one.
@@ -104,7 +106,11 @@ final class Fetch: QuestionInFlight, @unchecked Sendable {
     self.startedAt = startedAt
     lastAttempt = startedAt
     providerEnd = startedAt
+    usualPatienceEnd = startedAt + ResolverSettings.localDNSDelay
   }
+
+  /// Whether the provider that was asked last gives no verdicts. One that another question gets ends that.
+  var isImpatient: Bool { provider?.isSilent ?? false }
 
   var isWanted: Bool { !isDisplaced }
 
@@ -116,7 +122,8 @@ final class Fetch: QuestionInFlight, @unchecked Sendable {
   func gotConnection() {
     isQueued = false
     let now = resolver.loop.now
-    if !isImpatient, patienceEnd != nil { patienceEnd = now + ResolverSettings.localDNSDelay }
+    usualPatienceEnd = now + ResolverSettings.localDNSDelay
+    if !isImpatient, patienceEnd != nil { patienceEnd = usualPatienceEnd }
     providerEnd = max(providerEnd, now + providerTime)
   }
 
@@ -283,11 +290,11 @@ extension Resolver {
 
   /// Begins to wait for a provider, or as long as usual.
   func beginPatience(_ fetch: Fetch, for upstream: (any Upstream)? = nil) {
-    let usualEnd = fetch.startedAt + ResolverSettings.localDNSDelay
-    fetch.isImpatient = upstream?.isSilent ?? false
+    fetch.provider = upstream
     fetch.providerTime = upstream?.shortPatience ?? .zero
     fetch.providerEnd = loop.now + fetch.providerTime
-    fetch.patienceEnd = fetch.isImpatient ? fetch.providerEnd : max(fetch.providerEnd, usualEnd)
+    fetch.usualPatienceEnd = max(fetch.providerEnd, fetch.startedAt + ResolverSettings.localDNSDelay)
+    fetch.patienceEnd = fetch.isImpatient ? fetch.providerEnd : fetch.usualPatienceEnd
     if let deadline = fetch.timer.deadline, fetch.patienceEnd! < deadline, mayGoOn(fetch) { setTimer(fetch) }
   }
 
@@ -320,7 +327,7 @@ extension Resolver {
       let verdict = fetch.failed.flatMap { $0.failure?.consequence == .verdict ? $0 : nil }
       return deliver(fetch, verdict ?? fetch.empty ?? .failure(.noAnswerInTime))
     }
-    if let end = fetch.patienceEnd, end <= now, mayGoOn(fetch), !waitsForOthers(fetch) {
+    if let end = fetch.patienceEnd, end <= now, mayGoOn(fetch), !hasTimeLeft(fetch) {
       fetch.patienceEnd = nil
       if fetch.isImpatient, peekProvider(of: fetch) != nil {
         goOn(fetch)
@@ -333,12 +340,12 @@ extension Resolver {
     setTimer(fetch)
   }
 
-  /// Whether other questions have all connections, so that the time is not the provider's: then it goes on later.
-  private func waitsForOthers(_ fetch: Fetch) -> Bool {
-    let provider = fetch.route.providers[max(fetch.nextProvider - 1, 0)]
-    if !fetch.isImpatient { fetch.isImpatient = fetch.configuration.upstreams[provider].isSilent }
-    guard fetch.isQueued, !fetch.isImpatient else { return false }
-    fetch.patienceEnd = loop.now + Fetch.queueInterval
+  /// Whether a provider that gives verdicts has time left, or other questions have all its connections: then it goes on later.
+  private func hasTimeLeft(_ fetch: Fetch) -> Bool {
+    guard !fetch.isImpatient else { return false }
+    let end = fetch.isQueued ? loop.now + Fetch.queueInterval : fetch.usualPatienceEnd
+    guard end > loop.now else { return false }
+    fetch.patienceEnd = end
     return true
   }
 
