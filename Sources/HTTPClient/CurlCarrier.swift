@@ -43,8 +43,10 @@ final class CurlCarrier: Carrier {
   private var wishChanged = false
   private let timer = OwnedTimer()
 
-  /// A server that was heard within this time is there.
+  /// A server that was heard within this time is there …
   private static let moment = Duration.seconds(2)
+  /// … and within this time has probably only names that hang on the connections of a new generation.
+  private static let memory = Duration.seconds(10)
   /// One connection for all streams (RFC 9113 section 9.1), and a second one when the first is full or closing.
   private static let multiplexedConnections = 2
   /// The number of simultaneous transfers from which their requests share segments.
@@ -85,6 +87,8 @@ final class CurlCarrier: Carrier {
   var isProven: Bool { isSequential || sockets.values.contains { $0.isMultiplexed } }
 
   var isOpen: Bool { generation.lastResponse != nil && !sockets.isEmpty }
+
+  var isBusy: Bool { isOpen || isSequential && !sockets.isEmpty && settings.heardAt + Self.memory >= loop.now }
 
   func hasConnection(_ transfer: Transfer) -> Bool { transfer.handle?.hasConnection == true }
 

@@ -13,6 +13,8 @@ protocol Carrier: AnyObject {
   var isProven: Bool { get }
   /// Whether there is a connection that carries requests, so that a transfer without one waits for other transfers.
   var isOpen: Bool { get }
+  /// Whether transfers that wait do so because of others, and not because the server is not there.
+  var isBusy: Bool { get }
   /// Whether a transfer has or had a connection or a stream.
   func hasConnection(_ transfer: Transfer) -> Bool
   /// The address that a transfer's connection has or had, unless a proxy connects; nil if it is not known.
@@ -108,11 +110,16 @@ final class Generation {
     transfer.position = active.count
     active.append(transfer)
     transfer.timer.set(after: timeout, on: loop, for: transfer) { $0.generation?.timeOut($0, after: timeout) }
+    queue(transfer)
+    owner?.isCarried(by: transfer)
+    return nil
+  }
+
+  private func queue(_ transfer: Transfer) {
     if !startsSoon { origin.startSoon() }
     startsSoon = true
     append(transfer)
     fresh.append(transfer)
-    return nil
   }
 
   private func append(_ transfer: Transfer) {
@@ -131,11 +138,33 @@ final class Generation {
 
   /// The owners of transfers that wait for a connection do not count that time, unless there is none yet.
   private func wait(_ transfers: [Transfer]) {
-    guard !isClosed, carrier.isOpen else { return }
-    for transfer in transfers where transfer.handedOverAt == nil && !transfer.isQueued {
-      transfer.isQueued = true
-      transfer.owner?.awaitsConnection()
-    }
+    guard !isClosed else { return }
+    if carrier.isBusy { for transfer in transfers where transfer.isWaiting { transfer.isQueued = true } }
+    makeRoom()
+  }
+
+  /// Lets a waiting transfer take its turn among those of the client that its owner counts for now.
+  func ownerHasChanged(of transfer: Transfer) {
+    guard transfer.isWaiting else { return }
+    waiting.remove(transfer)
+    queue(transfer)
+  }
+
+  /// Ends a transfer without clients if it waits, or if another one waits for its place.
+  func isLate(_ transfer: Transfer) {
+    if transfer.isWaiting { finish(transfer, .failure(.noClients)) }
+    makeRoom()
+  }
+
+  /// Ends transfers without clients, as many as there are others that wait. One stays: its reply would show that the server is
+  /// back.
+  private func makeRoom() {
+    guard !waiting.isEmpty else { return }
+    let late = active.filter { $0.hasNoClients && !$0.isWaiting }
+    guard late.count > 1 else { return }
+    for transfer in late.dropLast().prefix(waiting.count) { finish(transfer, .failure(.noClients)) }
+    if !startsSoon { origin.startSoon() }
+    startsSoon = true
   }
 
   /// Fails all transfers and closes all connections. Later calls do nothing.

@@ -60,6 +60,8 @@ final class HTTP2Carrier: Carrier {
 
   var isOpen: Bool { connections.contains { $0.isOpen && !$0.isLeaving && $0.streamLimit > 0 } }
 
+  var isBusy: Bool { isOpen }
+
   func hasConnection(_ transfer: Transfer) -> Bool { transfer.stream?.connection != nil }
 
   func address(of transfer: Transfer) -> SocketAddress? { transfer.stream?.connection?.address }

@@ -80,6 +80,9 @@ extension HTTPFailure {
   /// The connection ended, and the owner of the transfer does not let it be sent once more.
   static let notRepeated = HTTPFailure(.reset, "the connection ended, and the request may not be sent once more")
 
+  /// Another transfer waited for its place.
+  static let noClients = HTTPFailure(.busy, "the clients have been answered")
+
   /// A failed system call for a connection.
   ///
   /// - Parameter systemError: its `errno`.

@@ -25,12 +25,22 @@ public protocol TransferOwner: AnyObject {
   var clientShare: UInt64 { get }
   /// What the client asked about: the same among the transfers of one client.
   var domainShare: UInt64 { get }
-  /// The transfer waits, since all connections are in use: the time until `gotConnection` is not the server's.
-  func awaitsConnection()
-  /// A transfer that waited has got a connection.
+  /// A transfer carries it; nil once that has ended.
+  func isCarried(by transfer: (any CarriedTransfer)?)
+  /// A transfer that waited has got a connection: the time before was not the server's.
   func gotConnection()
   /// Whether the request may be put on the wire once more: the server may have received it, and bill it again.
   func mayRepeat() -> Bool
+}
+
+/// A transfer, as the question sees it that it carries. Used on the loop of the transport.
+public protocol CarriedTransfer: AnyObject {
+  /// Whether it waits, since all connections are in use, or those that its client may have.
+  var isQueued: Bool { get }
+  /// Its owner counts for another client now.
+  func ownerHasChanged()
+  /// The clients of its owner have been answered: it ends at once if it waits, and if its place is needed.
+  func isLate()
 }
 
 /// Carries requests to one server: `HTTPOrigin`, or a script in a test. Used on its loop.

@@ -4,7 +4,7 @@ import EventLoop
 import HTTPMessage
 
 /// A request, and what has arrived of its response. Reused when it has ended. Loop thread only.
-final class Transfer {
+final class Transfer: CarriedTransfer {
   /// Owns it, from its first request on.
   unowned var generation: Generation?
   /// Resumed at the end of the transfer; nil while idle.
@@ -23,8 +23,12 @@ final class Transfer {
   var timesSent = 0
   /// The question that it carries; nil while idle.
   var owner: (any TransferOwner)?
-  /// Whether its owner knows that it waits for a connection.
+  /// Whether it waits for its carrier.
+  var isWaiting: Bool { continuation != nil && handedOverAt == nil }
+  /// Whether it waits, although there are connections.
   var isQueued = false
+  /// Whether its owner's clients have been answered.
+  private(set) var hasNoClients = false
   /// Why it got no connection of its own and waits for another one; nil if it does not.
   var refusedConnection: HTTPFailure?
   /// Whether the server asked for fewer transfers, on this stream or by a GOAWAY on its connection.
@@ -112,8 +116,17 @@ final class Transfer {
   /// Releases what an idle transfer does not need.
   func rest() {
     body = []
+    owner?.isCarried(by: nil)
     owner = nil
     isQueued = false
+    hasNoClients = false
+  }
+
+  func ownerHasChanged() { generation?.ownerHasChanged(of: self) }
+
+  func isLate() {
+    hasNoClients = true
+    generation?.isLate(self)
   }
 }
 

@@ -57,9 +57,19 @@ package struct UpstreamAnswer: Sendable {
   }
 }
 
+/// What carries a question to a provider, for the question. Resolver's loop only.
+package protocol QuestionCarrier: AnyObject {
+  /// Whether it waits for a connection, because of other questions.
+  var isQueued: Bool { get }
+  /// The question counts for another client now.
+  func ownerHasChanged()
+  /// The clients of the question have been answered: it ends at once if it waits, and if its place is needed.
+  func isLate()
+}
+
 /// A question that is in flight, as an upstream sees it. Resolver's loop only.
-package protocol QuestionInFlight: TransferOwner, Sendable {
-  /// The client that asked first, or the daemon itself.
+package protocol QuestionInFlight: AnyObject, Sendable {
+  /// The client whose shares it takes, or the daemon itself.
   var client: ClientKey { get }
   /// The registered domain of the name.
   var domain: DomainKey { get }
@@ -67,9 +77,11 @@ package protocol QuestionInFlight: TransferOwner, Sendable {
   var startedAt: BootInstant { get }
   /// Whether another server may be asked after a failure.
   var isWanted: Bool { get }
-  /// It waits, since all connections are in use: the time until `gotConnection` is not the provider's.
-  func awaitsConnection()
-  /// It has got a connection after it waited.
+  /// Something carries it from now on.
+  func isCarried(by carrier: any QuestionCarrier)
+  /// It has ended.
+  func wasCarried(by carrier: any QuestionCarrier)
+  /// A carrier that waited has got a connection: the time before was not the provider's.
   func gotConnection()
 }
 
@@ -78,8 +90,6 @@ extension QuestionInFlight {
   package var clientShare: UInt64 { client.value }
   /// The domain's share of the client's.
   package var domainShare: UInt64 { domain.value }
-  /// What a request costs is its provider's business (`BilledRequest`).
-  package func mayRepeat() -> Bool { true }
 }
 
 /// A question that no client waits for: a refresh, or one for the operator.
@@ -95,7 +105,8 @@ package final class OwnQuestion: QuestionInFlight, @unchecked Sendable {
     startedAt = now
   }
 
-  package func awaitsConnection() {}
+  package func isCarried(by carrier: any QuestionCarrier) {}
+  package func wasCarried(by carrier: any QuestionCarrier) {}
   package func gotConnection() {}
 }
 

@@ -272,4 +272,74 @@ import Testing
     #expect(first == (0, 0))
     #expect(others == (0, 3))
   }
+
+  @Test func `takes its turn as the client's that its owner counts for`() throws {
+    let gate = Gate()
+    let server = TestServer { request in
+      if request.head.hasPrefix("GET /slow") { gate.wait() }
+      return .send(response("x"))
+    }
+    defer { server.stop() }
+    let (waits, result) = try withOrigin(server) { options in
+      options.maxConnections = 4
+      options.usesHTTP2 = false
+    } body: { origin in
+      _ = await origin.get()
+      let greedy = TestOwner(client: 1)
+      let shared = TestOwner(client: 1)
+      async let many = origin.burst(8, HTTPRequest(target: "/slow"), for: greedy, timeout: longestStep)
+      _ = await origin.loop.until { greedy.waits >= 5 }
+      async let one = origin.send(HTTPRequest(target: "/"), for: shared, timeout: longestStep)
+      _ = await origin.loop.until { shared.waits == 1 }
+      shared.clientShare = 2
+      shared.transfers[0].ownerHasChanged()
+      let result = await one
+      let waits = greedy.waits
+      gate.open()
+      _ = await many
+      return (waits, result)
+    }
+    #expect(waits >= 5)
+    #expect(result.response != nil)
+  }
+
+  @Test func `gets the place of one whose clients have been answered, and one of these stays`() throws {
+    let gate = Gate()
+    let server = TestServer { request in
+      if request.head.hasPrefix("GET /slow") { gate.wait() }
+      return .send(response("x"))
+    }
+    defer { server.stop() }
+    let (results, late) = try withOrigin(server) { options in
+      options.maxConnections = 4
+      options.usesHTTP2 = false
+    } body: { origin in
+      _ = await origin.get()
+      let greedy = TestOwner(client: 1)
+      let other = TestOwner(client: 0)
+      async let many = origin.burst(3, HTTPRequest(target: "/slow"), for: greedy, timeout: longestStep)
+      async let queued = origin.send(HTTPRequest(target: "/slow"), for: greedy, timeout: longestStep)
+      _ = await origin.loop.until { greedy.transfers.count == 4 }
+      async let two = origin.burst(3, for: other, timeout: longestStep)
+      _ = await origin.loop.until { other.transfers.count == 3 }
+      for transfer in greedy.transfers { transfer.isLate() }
+      let results = await two
+      gate.open()
+      return (results, await many + [queued])
+    }
+    #expect(results.allSatisfy { $0.response != nil })
+    #expect(late.count { $0.failure?.kind == .busy } >= 1)
+    #expect(late.contains { $0.response != nil })
+  }
+
+  @Test func `is told the end of each transfer, which carries another question afterwards`() throws {
+    let server = TestServer { _ in .send(response("x")) }
+    defer { server.stop() }
+    let (ended, isSame) = try withOrigin(server) { origin in
+      let owners = [TestOwner(client: 1), TestOwner(client: 2)]
+      for owner in owners { _ = await origin.send(HTTPRequest(target: "/"), for: owner, timeout: longestStep) }
+      return (owners.map(\.ended), owners[0].transfers[0] === owners[1].transfers[0])
+    }
+    #expect(ended == [1, 1] && isSame)
+  }
 }

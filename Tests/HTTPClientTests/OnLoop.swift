@@ -107,14 +107,22 @@ extension HTTPOrigin {
 
 /// A client's question that a transfer carries. On the loop only.
 final class TestOwner: TransferOwner, @unchecked Sendable {
-  let clientShare: UInt64
+  var clientShare: UInt64
   let domainShare: UInt64
-  private(set) var waits = 0
+  /// What carries the question, in order.
+  private(set) var transfers: [any CarriedTransfer] = []
+  /// How many of these have ended.
+  private(set) var ended = 0
   private(set) var connections = 0
 
   init(client: UInt64, domain: UInt64 = 1) { (clientShare, domainShare) = (client, domain) }
 
-  func awaitsConnection() { waits += 1 }
+  /// The number of transfers that wait for a connection.
+  var waits: Int { transfers.count { $0.isQueued } }
+
+  func isCarried(by transfer: (any CarriedTransfer)?) {
+    if let transfer { transfers.append(transfer) } else { ended += 1 }
+  }
   func gotConnection() { connections += 1 }
 
   /// How often a request may be sent once more.

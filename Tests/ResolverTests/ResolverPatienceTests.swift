@@ -4,6 +4,7 @@
 import Configuration
 import DNSWire
 import EventLoop
+import FairShares
 import HTTPClient
 import HTTPDNS
 import HTTPMessage
@@ -198,8 +199,44 @@ import Testing
   }
 }
 
-@Suite struct EndOfSilenceTests {
+@Suite struct QueuedQuestionTests {
   let loop = SimulatedLoop()
+
+  @Test func `a question takes the turn of that one of its clients with the fewest questions`() {
+    let provider = QueueingUpstream(on: loop)
+    let scene = ResolverScene(on: loop, [provider], local: nil)
+    for number in 0..<5 { scene.ask("www.site\(number).example", client: 9) }
+    scene.ask("www.other.example", client: 7)
+    loop.advance(by: .milliseconds(10))
+    #expect(provider.clients.isEmpty)
+    scene.ask("www.site0.example", client: 7)
+    loop.settle()
+    // Client 7 has two of the six now, and the first one is among them.
+    #expect(provider.clients.count { $0 == provider.clients.first } == 2)
+    provider.forgetClients()
+    scene.ask("www.other.example", client: 9)
+    loop.settle()
+    #expect(provider.clients.isEmpty)
+  }
+
+  @Test func `nobody else gets LocalDNS's answer to a question that waited for a connection`() throws {
+    let provider = QueueingUpstream(on: loop)
+    (provider.isSilent, provider.shortPatience) = (true, .milliseconds(150))
+    let local = ScriptedLocalDNS(on: loop) { question, _ in
+      .answer(.addresses(question.name, "10.0.0.1"), after: .milliseconds(1))
+    }
+    let scene = ResolverScene(on: loop, [provider], local: local)
+    let first = scene.ask("www.example.com", client: 9)
+    loop.advance(by: .milliseconds(200))
+    #expect(try scene.reply(first).message.addresses == ["10.0.0.1"])
+    provider.isSilent = false
+    let second = scene.ask("www.example.com", client: 7)
+    loop.advance(by: .milliseconds(10))
+    provider.connect()
+    provider.answer()
+    loop.settle()
+    #expect(try scene.reply(second).message.addresses == ["192.0.2.1"])
+  }
 
   @Test(arguments: [100, 700])
   func `a verdict on one question gives the others their time`(_ milliseconds: Int) throws {
@@ -224,13 +261,18 @@ import Testing
 }
 
 /// A provider whose questions wait for a connection.
-private final class QueueingUpstream: Upstream, @unchecked Sendable {
+private final class QueueingUpstream: Upstream, QuestionCarrier, @unchecked Sendable {
   let name = "queueing"
   let trustsAD = false
   let timeout = Duration.seconds(4)
   let clientSubnet = Configuration.ClientSubnet.none
   var isSilent = false
   var shortPatience = Duration.zero
+  private(set) var isQueued = false
+  /// The clients whose question takes its turn, after each change.
+  private(set) var clients: [ClientKey] = []
+  func forgetClients() { clients = [] }
+  private var isLost = false
   private var asking: [any QuestionInFlight] = []
   private let waiters: Waiters
 
@@ -239,18 +281,29 @@ private final class QueueingUpstream: Upstream, @unchecked Sendable {
   func serves(_ question: HTTPDNSQuestion) -> Bool { true }
 
   func connect() {
+    isQueued = false
     for question in asking { question.gotConnection() }
     asking = []
   }
 
   func answer() { waiters.resumeAll() }
 
+  func ownerHasChanged() { clients += asking.map(\.client) }
+
+  func isLate() {
+    isLost = isQueued
+    if isLost { waiters.resumeAll() }
+  }
+
   func ask(
     _ question: HTTPDNSQuestion, for asking: any QuestionInFlight, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     self.asking.append(asking)
-    asking.awaitsConnection()
-    await waiters.wait(atMost: .seconds(4)) { true }
+    (isQueued, isLost) = (true, false)
+    asking.isCarried(by: self)
+    defer { asking.wasCarried(by: self) }
+    await waiters.wait(atMost: .seconds(4)) { !isLost }
+    guard !isLost else { return .failure(UpstreamFailure(HTTPFailure(.busy, "the clients have been answered"))) }
     return .success(UpstreamAnswer(.addresses(question.name, "192.0.2.1"), server: "192.0.2.1"))
   }
 }

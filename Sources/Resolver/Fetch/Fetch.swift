@@ -1,6 +1,6 @@
-// Fetch.swift -- one question in flight: its clients, its attempts, its timer, and its end.
+// Fetch.swift -- one question in flight: its clients, its attempts and its timer.
 //
-// Resolver's loop only. UpstreamOrder.swift has the upstreams that an attempt asks.
+// Resolver's loop only. UpstreamOrder.swift has the upstreams that an attempt asks, FetchEnd.swift its end.
 
 import Configuration
 import DNSWire
@@ -15,8 +15,9 @@ import Upstreams
 final class Fetch: QuestionInFlight, @unchecked Sendable {
   private let resolver: Resolver
   let asked: ResolverQuestion
-  /// The client that asked first, or the daemon itself.
-  let client: ClientKey
+  /// The client whose shares it takes: the one that asked first, or one that has fewer questions in flight; or the daemon
+  /// itself.
+  private(set) var client: ClientKey
   /// The registered domain of the name; shares and limits count by it.
   let domain: DomainKey
   /// The cache's epoch when it began: its answer belongs to the network of that time.
@@ -51,8 +52,8 @@ final class Fetch: QuestionInFlight, @unchecked Sendable {
   var patienceEnd: BootInstant?
   /// When that is while the provider gives verdicts.
   var usualPatienceEnd: BootInstant
-  /// Whether the provider that was asked last has no connection for it, because of other questions.
-  var isQueued = false
+  /// What carries it now.
+  private var carriers: [any QuestionCarrier] = []
   /// The failure to report if no upstream has an answer: the first one that excludes LocalDNS, or the last one.
   var failed: FetchResult?
   /// The first empty answer that may only mean "not in the list".
@@ -117,10 +118,23 @@ final class Fetch: QuestionInFlight, @unchecked Sendable {
   /// The timer fires.
   func timeHasCome() { resolver.assumeIsolated { $0.timeHasCome(self) } }
 
-  func awaitsConnection() { isQueued = true }
+  func isCarried(by carrier: any QuestionCarrier) { carriers.append(carrier) }
+
+  func wasCarried(by carrier: any QuestionCarrier) { carriers.removeAll { $0 === carrier } }
+
+  /// Whether it waits for a connection, because of other questions.
+  var isQueued: Bool { carriers.contains { $0.isQueued } }
+
+  /// Takes the shares of another client from now on.
+  func counts(for client: ClientKey) {
+    self.client = client
+    for carrier in carriers { carrier.ownerHasChanged() }
+  }
+
+  /// Its clients have been answered, and its transfers have not ended.
+  func isLate() { for carrier in carriers { carrier.isLate() } }
 
   func gotConnection() {
-    isQueued = false
     let now = resolver.loop.now
     usualPatienceEnd = now + ResolverSettings.localDNSDelay
     if !isImpatient, patienceEnd != nil { patienceEnd = usualPatienceEnd }
@@ -214,7 +228,7 @@ extension Resolver {
     guard relation == .duplicate || isPinned || !isCrowded(fetch.domain) else {
       return refuse(slot: slot, .waiting, store.find(fetch.asked, now: loop.now), fetch.asked)
     }
-    if let place = fetch.place { places.join(place, client, now: loop.now.nanoseconds) }
+    if let place = fetch.place, places.join(place, client, now: loop.now.nanoseconds) { fetch.counts(for: client) }
     wait(for: fetch)
     if fetch.slots.isEmpty, store.find(fetch.asked, now: loop.now) != nil {
       giveStaleInTime(fetch)
@@ -381,213 +395,5 @@ extension Resolver {
   func giveStaleInTime(_ fetch: Fetch) {
     let policy = fetch.route.stale
     if policy.mode != .off { fetch.staleAt = loop.now + policy.wait }
-  }
-}
-
-// MARK: End
-
-extension Resolver {
-  /// Ends an attempt: answers all clients, or leaves that to the attempts that are still in progress.
-  func settle(_ fetch: Fetch, _ result: FetchResult) {
-    switch result.result {
-    // Our own limits never lead to LocalDNS, and a provider's reply is final.
-    case .success where result.source.isLocalDNS && fetch.isDecided:
-      guard fetch.attempts == 0 else {
-        mayNeedLocalAgain(fetch)
-        break
-      }
-      deliver(fetch, fetch.held ?? .failure(.limitedBefore))
-    case .success: deliver(fetch, result)
-    case .failure(let reason) where result.source.isProvider && !reason.consequence.leadsToLocalDNS:
-      keepLocalOut(of: fetch)
-      if reason.consequence == .verdict || fetch.attempts == 0 { deliver(fetch, result) }
-    case .failure where fetch.attempts > 0: break
-    case .failure: deliver(fetch, fetch.held ?? result)
-    }
-    if fetch.attempts == 0 { leave(fetch) }
-  }
-
-  /// A provider has replied, or one of our own limits prevents that it is asked: LocalDNS's answer no longer counts.
-  func keepLocalOut(of fetch: Fetch) {
-    fetch.isDecided = true
-    guard fetch.held?.source.isLocalDNS == true else { return }
-    fetch.held = nil
-    mayNeedLocalAgain(fetch)
-  }
-
-  /// Below a search domain, the next provider's NXDOMAIN makes LocalDNS's answer count after all, and it was dropped.
-  private func mayNeedLocalAgain(_ fetch: Fetch) {
-    if maySearch(fetch.route) { fetch.hasAskedLocal = false }
-  }
-
-  /// Answers all clients with what is available: the daemon is stopping.
-  package func giveUp() {
-    endRanking()
-    for fetch in Array(inFlight.values) { deliver(fetch, fetch.held ?? .failure(.ending)) }
-  }
-
-  /// Stores the answer and gives it to all clients. An answer that arrives after that is only stored.
-  func deliver(_ fetch: Fetch, _ result: FetchResult) {
-    // LocalDNS's answer from before a sleep is as old as that.
-    let isOld = result.source.isLocalDNS && loop.now - fetch.end > Fetch.longestDelay
-    var result = isOld ? .failure(.noAnswerInTime) : result
-    var given = result.result
-    switch result.result {
-    case .success(let answer):
-      if fetch.isAnswered, result.source.isLocalDNS, isSettledWithoutLocal(fetch) { return }
-      fetch.hasAnswer = true
-      let arranged = insert(answer, to: fetch.asked, fetch.origin(result.source))
-      if arranged.lifetime == 0 || !settings.cacheEnabled, fetch.epoch == cache.epoch {
-        recent.add(arranged, to: fetch.key, askedAt: fetch.lastAttempt, now: loop.now)
-      }
-      given = .success(arranged)
-      result.result = given
-    case .failure(let reason):
-      guard !fetch.isAnswered else {
-        if result.source.isProvider, reason.consequence == .verdict {
-          _ = store.removeLocalAnswers(to: fetch.asked, now: loop.now)
-        }
-        return
-      }
-      if fetch.isRefresh { goOnServingStale(fetch, reason) } else { given = afterFailure(fetch, reason) }
-    }
-    guard !fetch.isAnswered else { return }
-    fetch.isAnswered = true
-    fetch.timer.cancel()
-    fetch.held = nil
-    // What is left to do for it says whether the provider is back, and no client waits for it.
-    if fetch.isImpatient, let place = fetch.place {
-      places.leave(place)
-      fetch.place = nil
-    }
-    if inFlight[fetch.key] === fetch { inFlight[fetch.key] = nil }
-    answer(fetch.slots, of: fetch.domain, given, result.source)
-    fetch.slots = []
-    guard !fetch.continuations.isEmpty else { return }
-    var resolved = ResolvedAnswer(result)
-    resolved.trail = fetch.trail
-    for continuation in fetch.continuations { continuation.resume(returning: resolved) }
-    fetch.continuations = []
-  }
-
-  /// The maximum number of responses to one question per turn of the loop, so that other queries are served in between.
-  static let answersPerTurn = 1024
-
-  /// Answers all waiting queries of a fetch, at most `answersPerTurn` of them per turn of the loop.
-  func answer(
-    _ slots: [Int], of domain: DomainKey, _ result: Result<FinishedAnswer, UpstreamFailure>, _ source: AnswerSource
-  ) {
-    for slot in slots.prefix(Resolver.answersPerTurn) { replies.send(result, to: slot, from: source) }
-    let count = min(slots.count, Resolver.answersPerTurn)
-    if count > 0 {
-      let left = (waiting[domain] ?? 0) - count
-      waiting[domain] = left > 0 ? left : nil
-    }
-    guard slots.count > Resolver.answersPerTurn else { return }
-    let rest = Array(slots[Resolver.answersPerTurn...])
-    loop.inNextTurn { [self] in assumeIsolated { $0.answer(rest, of: domain, result, source) } }
-  }
-
-  /// Takes the place from a fetch. Its clients get what is available now; an answer that still arrives is cached.
-  func displace(_ fetch: Fetch) {
-    guard let place = fetch.place else { return }
-    places.leave(place)
-    fetch.place = nil
-    fetch.isDisplaced = true
-    lingering += 1
-    counters.shares.displaced += 1
-    guard !fetch.isAnswered else { return }
-    let isStale = store.find(fetch.asked, now: loop.now) != nil
-    counters.shares.add(.places, stale: isStale, queries: fetch.slots.count)
-    onLimit(.share(.places))
-    let held = fetch.held?.source.isLocalDNS == true ? nil : fetch.held
-    deliver(fetch, held ?? .failure(.limited(.places)))
-  }
-
-  /// Releases the place of a fetch whose last attempt has ended.
-  func leave(_ fetch: Fetch) {
-    if let place = fetch.place {
-      places.leave(place)
-      fetch.place = nil
-    } else if fetch.isDisplaced {
-      fetch.isDisplaced = false
-      lingering -= 1
-    }
-  }
-
-  /// Puts the addresses of an answer in order, stores it and schedules its refresh.
-  ///
-  /// - Returns: the answer as clients get it.
-  @discardableResult
-  func insert(_ answer: FinishedAnswer, to asked: ResolverQuestion, _ origin: EntryOrigin) -> FinishedAnswer {
-    guard !answer.isTruncated else { return answer }
-    var answer = ofExistingName(answer, asked)
-    let question = asked.question
-    let hidden = ranker?.arrange(
-      &answer.response, to: question.name, hash: asked.key.keyedHash,
-      isPlain: !question.dnssecOK && !answer.response.isAuthenticated)
-    guard let stored = store.insert(answer, to: asked, origin, now: loop.now) else { return answer }
-    refresher?.schedule(stored)
-    guard let ranker, ranker.measures else { return answer }
-    let hasSeveral = answer.response.rotation.size > 0 || hidden?.all != nil
-    guard hasSeveral || ranker.comparesFamilies || ranker.entries[stored.entryHash] != nil else { return answer }
-    ranker.stored(
-      question.name, question.type, hash: stored.entryHash, isKept: refresher?.isOnKeepList(question) ?? false,
-      for: origin.client, hiding: hidden)
-    return answer
-  }
-
-  /// The answer; NODATA instead of NXDOMAIN if the hosts file has the name. Every answer that is given or stored passes
-  /// here, after all upstreams that may have data.
-  private func ofExistingName(_ answer: FinishedAnswer, _ asked: ResolverQuestion) -> FinishedAnswer {
-    guard answer.isNameError, asked.route.hostsNamesOf != nil else { return answer }
-    var policy = AnswerPolicy(ttl: asked.route.ttl)
-    policy.ttl.highestNegative = min(policy.ttl.highestNegative, answer.lifetime)
-    return policy.negative(
-      .noError, asked.question, chain: [], authorities: [], extendedError: answer.response.extendedError) ?? answer
-  }
-
-  /// Whether LocalDNS's late answer must not replace a provider's.
-  private func isSettledWithoutLocal(_ fetch: Fetch) -> Bool {
-    fetch.hasAnswer || fetch.isDecided || store.freshAnswer(to: fetch.asked, now: loop.now) != nil
-  }
-
-  /// The result for the clients of a fetch that failed: stale data, with half a minute before the next attempt, or the
-  /// failure.
-  private func afterFailure(_ fetch: Fetch, _ reason: UpstreamFailure) -> Result<FinishedAnswer, UpstreamFailure> {
-    let entry = store.find(fetch.asked, now: loop.now)
-    let given = given(entry, or: reason, fetch.asked)
-    switch given {
-    case .success:
-      guard let entry, isShown(reason, by: fetch) else { break }
-      store.serveStale(entry, to: fetch.asked, now: loop.now)
-      if reason.consequence.leadsToLocalDNS { recovery.add(fetch) }
-    case .failure: counters.failures += 1
-    }
-    return given
-  }
-
-  /// Whether the failure shows that asking again soon is useless. It does not if the fetch began before a provider's
-  /// recovery.
-  private func isShown(_ reason: UpstreamFailure, by fetch: Fetch) -> Bool {
-    guard !reason.consequence.isOurs, fetch.configuration === configuration else { return false }
-    return !reason.consequence.leadsToLocalDNS || fetch.startedAt > recovery.last
-  }
-
-  /// A refresh failed: stale data that was served when it began is served for another half a minute.
-  private func goOnServingStale(_ fetch: Fetch, _ reason: UpstreamFailure) {
-    guard !reason.consequence.isOurs, let entry = store.find(fetch.asked, now: loop.now), !entry.isFresh,
-      entry.isServed(at: fetch.startedAt)
-    else { return }
-    store.serveStale(entry, to: fetch.asked, now: loop.now)
-  }
-
-  /// The entry's answer; without one the failure.
-  func given(
-    _ entry: CachedAnswer?, or failure: UpstreamFailure, _ asked: ResolverQuestion
-  ) -> Result<FinishedAnswer, UpstreamFailure> {
-    guard let entry, let answer = store.answer(to: asked, by: entry, now: loop.now) else { return .failure(failure) }
-    if !entry.isFresh { counters.stale += 1 }
-    return .success(answer)
   }
 }

@@ -55,6 +55,8 @@ extension Resolver {
       case .success:
         failures.succeeded(fetch.key, at: index)
         return await afterNXDOMAIN(fetch, result)
+      // The transfer's place was needed.
+      case .failure(let reason) where fetch.isAnswered && reason.consequence == .ours: return result
       case .failure(let reason):
         remember(reason, of: fetch, at: index, upstream.verdicts, sentAt: sentAt)
         if !reason.isNotListed { note(upstream.name, reason) }
@@ -246,7 +248,8 @@ extension Resolver {
     switch result {
     case .success(let reply):
       counters.localRoundTrips.observe(loop.preciseNow - began)
-      _ = localPatience.gaveVerdict(on: fetch.domain, after: loop.preciseNow - began, wasAway: false, now: loop.now)
+      _ = localPatience.gaveVerdict(
+        on: fetch.domain, after: loop.preciseNow - began, wasAway: false, now: loop.now)
       failures.succeeded(fetch.key, at: memory)
       if isFallback { counters.fallbacks += 1 }
       return finish(
@@ -255,7 +258,8 @@ extension Resolver {
     case .failure(let reason):
       counters.localFailures += 1
       if reason.consequence == .verdict {
-        _ = localPatience.gaveVerdict(on: fetch.domain, after: loop.preciseNow - began, wasAway: false, now: loop.now)
+        _ = localPatience.gaveVerdict(
+          on: fetch.domain, after: loop.preciseNow - began, wasAway: false, now: loop.now)
       }
       remember(reason, of: fetch, at: memory, localPatience.verdicts, sentAt: began)
       note("localdns", reason)

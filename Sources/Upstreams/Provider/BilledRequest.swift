@@ -5,12 +5,14 @@
 import HTTPClient
 
 /// Reserves units for a request while it is in flight, and for each time that the HTTP client sends it once more.
-final class BilledRequest: TransferOwner {
+final class BilledRequest: TransferOwner, QuestionCarrier {
   private let question: any QuestionInFlight
   private let provider: HTTPDNSProvider
   /// The most that the request costs each time.
   private let units: Int
   private var reserved = 0
+  /// Nil before and after.
+  private var transfer: (any CarriedTransfer)?
 
   init(_ question: any QuestionInFlight, of provider: HTTPDNSProvider, units: Int) {
     (self.question, self.provider, self.units) = (question, provider, units)
@@ -18,12 +20,23 @@ final class BilledRequest: TransferOwner {
   }
 
   /// It has ended, and what it cost is paid by the caller.
-  func end() { provider.payer.unitsInFlight -= reserved }
+  func end() {
+    provider.payer.unitsInFlight -= reserved
+    question.wasCarried(by: self)
+  }
 
   var clientShare: UInt64 { question.clientShare }
   var domainShare: UInt64 { question.domainShare }
-  func awaitsConnection() { question.awaitsConnection() }
   func gotConnection() { question.gotConnection() }
+
+  func isCarried(by transfer: (any CarriedTransfer)?) {
+    self.transfer = transfer
+    if transfer != nil { question.isCarried(by: self) }
+  }
+
+  var isQueued: Bool { transfer?.isQueued ?? false }
+  func ownerHasChanged() { transfer?.ownerHasChanged() }
+  func isLate() { transfer?.isLate() }
 
   /// A repeat counts as a request of its own.
   func mayRepeat() -> Bool {

@@ -7,11 +7,14 @@ import FairShares
 
 /// A transfer for several questions in flight: both address families of a name. `@unchecked Sendable` because tasks on the
 /// loop capture it.
-final class SharedTransfer: QuestionInFlight, @unchecked Sendable {
+final class SharedTransfer: QuestionInFlight, QuestionCarrier, @unchecked Sendable {
   private let loop: any Loop
   private let waiters: Waiters
   private var outcome: Result<ProviderReplies, UpstreamFailure>?
   private var asking: [any QuestionInFlight]
+  /// How many of these have been answered.
+  private var answered = 0
+  private var carrier: (any QuestionCarrier)?
 
   init(for asking: any QuestionInFlight, on loop: any Loop) {
     self.asking = [asking]
@@ -25,12 +28,32 @@ final class SharedTransfer: QuestionInFlight, @unchecked Sendable {
   /// Whether any caller still wants another server to be tried.
   var isWanted: Bool { asking.contains { $0.isWanted } }
 
-  func awaitsConnection() { for question in asking { question.awaitsConnection() } }
-
   func gotConnection() { for question in asking { question.gotConnection() } }
 
+  func isCarried(by carrier: any QuestionCarrier) {
+    self.carrier = carrier
+    for question in asking { question.isCarried(by: self) }
+  }
+
+  func wasCarried(by carrier: any QuestionCarrier) {
+    self.carrier = nil
+    for question in asking { question.wasCarried(by: self) }
+  }
+
+  var isQueued: Bool { carrier?.isQueued ?? false }
+
+  func ownerHasChanged() { carrier?.ownerHasChanged() }
+
+  func isLate() {
+    answered += 1
+    if answered == asking.count { carrier?.isLate() }
+  }
+
   /// Adds a question that waits for the same transfer.
-  func join(_ question: any QuestionInFlight) { asking.append(question) }
+  func join(_ question: any QuestionInFlight) {
+    asking.append(question)
+    if carrier != nil { question.isCarried(by: self) }
+  }
 
   /// Ends the transfer and resumes all callers.
   func end(_ outcome: Result<ProviderReplies, UpstreamFailure>) {
