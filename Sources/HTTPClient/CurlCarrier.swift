@@ -62,7 +62,7 @@ final class CurlCarrier: Carrier {
     self.settings = settings
     self.loop = loop
     spares = SpareConnections(userTimeout: settings.options.userTimeout, on: loop)
-    isSequential = settings.server.scheme == .http
+    isSequential = settings.server.scheme == .http || settings.lacksHTTP2
     room = isSequential ? settings.options.maxConnections : 1
     let context = Unmanaged.passUnretained(self).toOpaque()
     _ = ccurl_multi_setopt_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
