@@ -32,7 +32,7 @@ import Testing
   /// The verdicts of an upstream that gave one then, for the first time after a silence if that is wanted.
   private func verdict(at now: BootInstant, isFirst: Bool = false) -> VerdictTimes {
     var patience = Patience()
-    _ = patience.gaveVerdict(on: .none, after: .zero, wasAway: isFirst, now: now)
+    _ = patience.gaveVerdict(on: .none, of: .ourselves, after: .zero, wasAway: isFirst, now: now)
     return patience.verdicts
   }
 
@@ -198,7 +198,8 @@ import Testing
     }
     provider.patience = Patience()
     // It answers other questions meanwhile, so that nothing is sent in spite of a wait.
-    _ = provider.patience.gaveVerdict(on: .none, after: .zero, wasAway: false, now: BootInstant(nanoseconds: .max))
+    _ = provider.patience.gaveVerdict(
+      on: .none, of: .ourselves, after: .zero, wasAway: false, now: BootInstant(nanoseconds: .max))
     let scene = ResolverScene(on: loop, [provider]) { settings in
       // Bounds on TTLs are for answers, never for failures.
       for index in settings.routes.indices { settings.routes[index].ttl.lowest = 600 }

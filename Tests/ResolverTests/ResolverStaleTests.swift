@@ -227,7 +227,8 @@ import Testing
     #expect(try stale.scene.answer("www.example.com").extendedError == .cachedError)
     _ = try stale.scene.answer("www.example.com", .aaaa)
     stale.loop.advance(by: .seconds(31))
-    _ = stale.provider.patience.gaveVerdict(on: .none, after: .zero, wasAway: false, now: stale.loop.now)
+    _ = stale.provider.patience.gaveVerdict(
+      on: .none, of: .ourselves, after: .zero, wasAway: false, now: stale.loop.now)
     let asked = stale.provider.count
     let message = try stale.scene.answer("www.example.com")
     #expect(message.responseCode == .nxDomain)

@@ -14,8 +14,9 @@ import Testing
 
   private func domain(_ number: Int) -> DomainKey { DomainKey(value: UInt64(number)) }
 
-  private mutating func verdict(_ number: Int, after milliseconds: Int) -> Bool {
-    patience.gaveVerdict(on: domain(number), after: .milliseconds(milliseconds), wasAway: false, now: now)
+  private mutating func verdict(_ number: Int, of client: UInt64 = 1, after milliseconds: Int) -> Bool {
+    patience.gaveVerdict(
+      on: domain(number), of: ClientKey(value: client), after: .milliseconds(milliseconds), wasAway: false, now: now)
   }
 
   @Test mutating func `the usual time is the median of the latest verdicts, between 20 and 250 ms`() {
@@ -37,6 +38,14 @@ import Testing
       _ = verdict(1, after: 100)
     }
     #expect(patience.usual() == .milliseconds(100))
+  }
+
+  @Test mutating func `slow names of one client do not decide what is usual`() {
+    for number in 0..<5 { _ = verdict(number, after: 30) }
+    for number in 10..<40 { _ = verdict(number, of: 9, after: 400) }
+    #expect(patience.usual() == .milliseconds(30))
+    for number in 50..<55 { _ = verdict(number, of: 2, after: 400) }
+    #expect(patience.usual() == .milliseconds(250))
   }
 
   @Test(arguments: [([1, 2, 3], true), ([1, 1, 1, 1, 1], true), ([1, 2], false), ([1, 1, 1, 1], false)])
@@ -99,7 +108,7 @@ import Testing
   }
 
   @Test mutating func `a provider that was not asked for a while recovers with its first verdict`() {
-    let isBack = patience.gaveVerdict(on: domain(1), after: .zero, wasAway: true, now: now)
+    let isBack = patience.gaveVerdict(on: domain(1), of: .ourselves, after: .zero, wasAway: true, now: now)
     #expect(isBack)
     #expect(patience.verdicts.recoveredAt == now)
   }

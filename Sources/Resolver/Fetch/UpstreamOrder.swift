@@ -249,7 +249,7 @@ extension Resolver {
     case .success(let reply):
       counters.localRoundTrips.observe(loop.preciseNow - began)
       _ = localPatience.gaveVerdict(
-        on: fetch.domain, after: loop.preciseNow - began, wasAway: false, now: loop.now)
+        on: fetch.domain, of: fetch.client, after: loop.preciseNow - began, wasAway: false, now: loop.now)
       failures.succeeded(fetch.key, at: memory)
       if isFallback { counters.fallbacks += 1 }
       return finish(
@@ -259,7 +259,7 @@ extension Resolver {
       counters.localFailures += 1
       if reason.consequence == .verdict {
         _ = localPatience.gaveVerdict(
-          on: fetch.domain, after: loop.preciseNow - began, wasAway: false, now: loop.now)
+          on: fetch.domain, of: fetch.client, after: loop.preciseNow - began, wasAway: false, now: loop.now)
       }
       remember(reason, of: fetch, at: memory, localPatience.verdicts, sentAt: began)
       note("localdns", reason)

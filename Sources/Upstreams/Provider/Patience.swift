@@ -21,6 +21,7 @@ package struct VerdictTimes: Sendable {
 /// The latest verdicts of a provider, and the questions that it has got since. Pure: times are parameters.
 package struct Patience: ~Copyable, Sendable {
   private struct Sample {
+    var client: ClientKey
     var domain: DomainKey
     var at: BootInstant
     /// Nanoseconds.
@@ -39,8 +40,8 @@ package struct Patience: ~Copyable, Sendable {
   /// The times of the samples, the shortest first.
   private var times: [Int64] = []
 
-  /// The number of verdicts that the usual time is the median of.
-  private static let mostSamples = 15
+  /// The number of verdicts that the usual time is the median of, and of one client's among them.
+  private static let (mostSamples, mostOfClient) = (15, 5)
   /// Of one domain a verdict counts once in this time, so that its servers do not decide what is usual.
   private static let sampleInterval = Duration.seconds(1)
   /// The bounds of the usual time.
@@ -61,7 +62,7 @@ package struct Patience: ~Copyable, Sendable {
   }
 
   /// The median of what the latest verdicts took, without bounds; nil before the first one.
-  package var median: Duration? { times.isEmpty ? nil : .nanoseconds(times[times.count / 2]) }
+  package var median: Duration? { times.isEmpty ? nil : .nanoseconds(times[(times.count - 1) / 2]) }
 
   /// Whether several names were asked for since the last verdict.
   package var hasSeveralWithout: Bool { domains.count >= Patience.fewDomains || questions >= Patience.fewQuestions }
@@ -87,11 +88,13 @@ package struct Patience: ~Copyable, Sendable {
   /// Notes a verdict.
   ///
   /// - Parameters:
+  ///   - client: the one whose question it was.
   ///   - time: from the request to the reply.
   ///   - wasAway: whether the provider was not asked for a while.
   /// - Returns: whether it is the first one after a silence.
-  package mutating func gaveVerdict(on domain: DomainKey, after time: Duration, wasAway: Bool, now: BootInstant) -> Bool
-  {
+  package mutating func gaveVerdict(
+    on domain: DomainKey, of client: ClientKey, after time: Duration, wasAway: Bool, now: BootInstant
+  ) -> Bool {
     let hasRecovered = wasAway || isSilent(now: now)
     if hasRecovered { verdicts.recoveredAt = now }
     verdicts.last = now
@@ -99,10 +102,12 @@ package struct Patience: ~Copyable, Sendable {
     guard !samples.contains(where: { $0.domain == domain && now - $0.at < Patience.sampleInterval }) else {
       return hasRecovered
     }
-    if samples.count == Patience.mostSamples, let place = times.firstIndex(of: samples.removeFirst().time) {
-      times.remove(at: place)
+    var replaced = samples.count == Patience.mostSamples ? 0 : nil
+    if samples.count(where: { $0.client == client }) == Patience.mostOfClient {
+      replaced = samples.firstIndex { $0.client == client }
     }
-    let sample = Sample(domain: domain, at: now, time: time.nanoseconds)
+    if let replaced, let place = times.firstIndex(of: samples.remove(at: replaced).time) { times.remove(at: place) }
+    let sample = Sample(client: client, domain: domain, at: now, time: time.nanoseconds)
     samples.append(sample)
     times.insert(sample.time, at: times.firstIndex { $0 > sample.time } ?? times.count)
     return hasRecovered

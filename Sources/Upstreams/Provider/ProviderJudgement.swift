@@ -40,7 +40,7 @@ extension HTTPDNSProvider {
   func hasVerdict(of server: ProviderServer, on asking: any QuestionInFlight, sentAt: BootInstant) {
     let wasSilent = isSilent
     let hasRecovered = patience.gaveVerdict(
-      on: asking.domain, after: loop.now - sentAt, wasAway: wasAway, now: loop.now)
+      on: asking.domain, of: asking.client, after: loop.now - sentAt, wasAway: wasAway, now: loop.now)
     wasAway = false
     nextRefresh = loop.now
     pause.gaveVerdict(sentAt: sentAt, now: loop.now)
