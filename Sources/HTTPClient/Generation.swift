@@ -247,7 +247,9 @@ extension Generation {
     let began = transfer.handedOverAt
     var hasOtherAddress = false
     switch result {
-    case .response: lastResponse = loop.now
+    case .response:
+      lastResponse = loop.now
+      settings.isAnswered(at: loop.now, by: carrier.address(of: transfer))
     case .failure(var failure):
       failure.timesSent = transfer.timesSent + (began != nil && carrier.wasSent(transfer) ? 1 : 0)
       result = .failure(failure)
@@ -255,7 +257,7 @@ extension Generation {
     // The connections are alive if a response arrived in the second half of the transfer's time.
     let isAlive = if let began, let last = lastResponse { last - began >= loop.now - last } else { false }
     if case .failure(let failure) = result, failure.kind == .timeout, !isAlive,
-      let address = carrier.address(of: transfer)
+      let address = carrier.address(of: transfer), !settings.isProven(address, at: loop.now)
     {
       hasOtherAddress = settings.putLast(address)
     }

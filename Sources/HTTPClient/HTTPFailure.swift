@@ -99,6 +99,9 @@ extension HTTPFailure {
   /// Whether TLS did not succeed.
   var isOfHandshake: Bool { kind == .certificate || kind == .pin || kind == .tls }
 
+  /// Whether another address of the server may do better than the one at which a handshake failed so.
+  var isOfAddress: Bool { kind == .timeout || kind == .refused || kind == .unreachable || isOfHandshake }
+
   /// The server has no address of a family that may be used.
   static let noAddress = {
     var failure = HTTPFailure(.unreachable, "the server has no address of the family that may be used")

@@ -119,7 +119,12 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
       current.shakeHands(handshake)
     }
     handshakes.removeAll { $0.isOver }
-    if failure == nil { settings.isHeard(at: loop.now) }
+    if let failure {
+      // Streams begin each handshake at another address. libcurl would go on with the first one.
+      if failure.isOfAddress, !settings.carriesStreams, settings.putFirstLast() { renewConnections() }
+    } else {
+      settings.isHeard(at: loop.now)
+    }
     return failure
   }
 

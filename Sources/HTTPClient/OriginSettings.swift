@@ -28,6 +28,8 @@ final class OriginSettings {
   private(set) var addresses: [SocketAddress]
   /// Addresses that took a connection and did not answer.
   private(set) var silent: Set<SocketAddress> = []
+  /// The address that answered last, and when.
+  private var answered: (address: SocketAddress, at: BootInstant)?
   /// When the last octet of HTTP arrived, or the last handshake succeeded.
   private(set) var heardAt = BootInstant(nanoseconds: .min)
   /// How TLS connections are opened without libcurl; nil if libcurl carries all transfers.
@@ -37,6 +39,10 @@ final class OriginSettings {
   /// Whether HTTP/2 streams carry transfers, and not libcurl.
   var carriesStreams: Bool { tls != nil && !lacksHTTP2 }
 
+  /// How long an address that has answered is not judged by requests without an answer.
+  private static let proofTime = Duration.seconds(600)
+  /// An answer within this time after the last one says nothing new about its address.
+  private static let moment = Duration.seconds(1)
   private var knownFields: [RequestFields] = []
   /// Maximum different arrays of header fields that are stored in their composed form.
   private static let knownFieldsLimit = 8
@@ -93,6 +99,23 @@ final class OriginSettings {
 
   /// Something came from the server.
   func isHeard(at now: BootInstant) { heardAt = now }
+
+  /// A request has been answered, at the address that `address` gives.
+  func isAnswered(at now: BootInstant, by address: @autoclosure () -> SocketAddress?) {
+    guard addresses.count > 1, answered.map({ now - $0.at >= Self.moment }) ?? true, let address = address() else {
+      return
+    }
+    answered = (address, now)
+    silent.remove(address)
+  }
+
+  /// Whether a request without an answer says nothing about an address, which has answered others lately.
+  func isProven(_ address: SocketAddress, at now: BootInstant) -> Bool {
+    answered.map { $0.address == address && now - $0.at < Self.proofTime } ?? false
+  }
+
+  /// Lets the address that is tried first go behind the others: a handshake has failed.
+  func putFirstLast() -> Bool { addresses.first.map { putLast($0) } ?? false }
 
   /// Lets an address that took a connection and did not answer go behind the others, also for later connections.
   ///

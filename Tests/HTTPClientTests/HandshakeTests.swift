@@ -205,6 +205,39 @@ import Testing
     #expect(deaf.port == server.port)
   }
 
+  @Test(arguments: [HTTPServerAddress.Scheme.http, .https])
+  func `leads no other request to an address that says nothing, if its own has answered others`(
+    _ scheme: HTTPServerAddress.Scheme
+  ) throws {
+    let gate = Gate()
+    let numbers = Mutex(0)
+    let server = TestServer(tls: scheme == .https, http2: scheme == .https) { _ in
+      let number = numbers.withLock { number in
+        number += 1
+        return number
+      }
+      if scheme == .https { return (2...4).contains(number) ? .acts([]) : .send("x") }
+      if (2...4).contains(number) { gate.wait() }
+      return .send(response("x"))
+    }
+    defer { server.stop() }
+    let deaf = DeafListener(address: 0x7F00_0002, port: server.port)
+    let file = TemporaryFile(Certificates.authority)
+    let results = try withOrigin(server, scheme: scheme, addresses: ["127.0.0.1", "127.0.0.2"]) { options in
+      options.caFile = file.path
+    } body: { origin in
+      var results = [await origin.get(timeout: longestStep)]
+      for _ in 0..<3 { results.append(await origin.get(timeout: .milliseconds(200))) }
+      results.append(await origin.get(timeout: longestStep))
+      origin.renewConnections()
+      results.append(await origin.get(timeout: longestStep))
+      gate.open()
+      return results
+    }
+    #expect(results.map { $0.response?.text } == ["x", nil, nil, nil, "x", "x"])
+    #expect(deaf.port == server.port)
+  }
+
   @Test func `because it allows no streams any more gets another connection after a second`() throws {
     guard Stack.current == .streams else { return }
     let began = BootInstant.now
@@ -216,6 +249,23 @@ import Testing
     #expect(results.map { $0.response?.text } == ["0", "1"])
     #expect(connections == 2)
     #expect((Duration.milliseconds(900)...longestStep).contains(.now - began))
+  }
+}
+
+@Suite(.onBothStacks) struct `A handshake that fails` {
+  @Test func `makes the next one begin at another address`() throws {
+    let server = TestServer(tls: true, http2: true) { _ in .send("x") }
+    defer { server.stop() }
+    let deaf = DeafListener(address: 0x7F00_0002, port: server.port)
+    let file = TemporaryFile(Certificates.authority)
+    let (isFirst, second) = try withOrigin(server, scheme: .https, addresses: ["127.0.0.2", "127.0.0.1"]) { options in
+      options.caFile = file.path
+    } body: { origin in
+      let first = await origin.handshake(timeout: .milliseconds(200))
+      return (first != nil, await origin.handshake(timeout: longestStep))
+    }
+    #expect(isFirst && second == nil)
+    #expect(deaf.port == server.port)
   }
 }
 
