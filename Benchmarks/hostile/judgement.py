@@ -23,7 +23,7 @@ from .lab import DYING_DOMAINS, GOOD, MARK, Lab, OpenLab, PlainServer, Programs,
 from .scenes import OTHERS, good_names
 
 #: Where the hostile client is.
-_HOSTILE = "127.0.0.9"
+HOSTILE = "127.0.0.9"
 #: The others' queries a second.
 _RATE = 20.0
 #: What makes a question end without a verdict at once.
@@ -38,7 +38,7 @@ _AT_ONCE = {
 _DEATHS = {"SERVFAIL": "kind=bogus&ede=22", "no reply": "kind=stall", "HTTP 500": "kind=status&code=500",
            "HTTP 403": "kind=status&code=403", "unreadable": "kind=garble"}
 #: An account that the simulator knows, billed by the transfer.
-_ACCOUNT = 'kind = "tencent"\ncipher = "aes"\nid = "1234"\nkey = "AesKey0123456789"\nscheme = "http"\nservers = ["127.0.0.1:{port}"]\n'
+ACCOUNT = 'kind = "tencent"\ncipher = "aes"\nid = "1234"\nkey = "AesKey0123456789"\nscheme = "http"\nservers = ["127.0.0.1:{port}"]\n'
 
 
 @dataclass(frozen=True)
@@ -61,24 +61,27 @@ class Judged:
     return asdict(self) | {"is_met": self.is_met}
 
 
-def _json(port: int) -> str:
+def json_provider(port: int) -> str:
+  """The table of a provider at a port."""
   return f'kind = "json"\nurl = "http://127.0.0.1:{port}/resolve"\n'
 
 
-def _local(plain: PlainServer) -> list[str]:
+def local(plain: PlainServer) -> list[str]:
+  """The address of a LocalDNS server."""
   return [f"127.0.0.1:{plain.port}"]
 
 
-def _others(title: str, good: Stream, plain: PlainServer) -> list[Judged]:
+def others(title: str, good: Stream, plain: PlainServer) -> list[Judged]:
   """The others' names: LocalDNS answers none, and is asked for none."""
-  names = {query.name for query in good.queries}
-  asked = {name for name, _ in plain.asked()} & names
+  wanted = {query.name for query in good.queries}
+  asked = {name for name, _ in plain.asked()} & wanted
   return [Judged(title, "names of others that LocalDNS answers", good.answered(MARK), 0),
           Judged(title, "names of others that LocalDNS is asked for", len(asked), 0),
           Judged(title, "names of others without an answer", good.failed(GOOD, MARK), 0)]
 
 
-def _names(domains: list[str], tag: str) -> Iterator[str]:
+def series(domains: list[str], tag: str) -> Iterator[str]:
+  """Names of these domains in turn, none twice."""
   return (f"{tag}{count}.{domains[count % len(domains)]}" for count in itertools.count())
 
 
@@ -86,34 +89,34 @@ def dying(programs: Programs, death: str, has_account: bool) -> list[Judged]:
   """A client asks for names of nine domains of its own, lets these die, and asks on."""
   with OpenLab(programs) as lab:
     simulator, plain = lab.simulator(), lab.plain()
-    provider = _ACCOUNT.format(port=simulator.port) if has_account else _json(simulator.port)
-    port = lab.daemon_with([provider], _local(plain))
+    provider = ACCOUNT.format(port=simulator.port) if has_account else json_provider(simulator.port)
+    port = lab.daemon_with([provider], local(plain))
     domains = [f"dying{number}.example" for number in range(DYING_DOMAINS)]
-    drive(port, [Stream(OTHERS, 40, good_names(0)), Stream(_HOSTILE, 40, _names(domains, "a"))], 1)
+    drive(port, [Stream(OTHERS, 40, good_names(0)), Stream(HOSTILE, 40, series(domains, "a"))], 1)
     for domain in domains:
       simulator.fault(f"{_DEATHS[death]}&below={domain}")
-    drive(port, [Stream(_HOSTILE, 20, _names(domains, "b"))], 3)
+    drive(port, [Stream(HOSTILE, 20, series(domains, "b"))], 3)
     good = Stream(OTHERS, _RATE, good_names(1))
-    drive(port, [good, Stream(_HOSTILE, 20, _names(domains, "c"))], 4)
+    drive(port, [good, Stream(HOSTILE, 20, series(domains, "c"))], 4)
     account = ", with an account" if has_account else ""
-    return _others(f"nine domains die: {death}{account}", good, plain)
+    return others(f"nine domains die: {death}{account}", good, plain)
 
 
 def lame(programs: Programs, death: str) -> list[Judged]:
   """Right after the start four names of one zone fail."""
   with OpenLab(programs) as lab:
     simulator, plain = lab.simulator(f"{_DEATHS[death]}&below=hostile.example"), lab.plain()
-    port = lab.daemon_with([_json(simulator.port)], _local(plain))
+    port = lab.daemon_with([json_provider(simulator.port)], local(plain))
     good = Stream(OTHERS, _RATE, good_names(1), begin=0.3)
-    drive(port, [Stream(_HOSTILE, 40, itertools.islice(_names(["hostile.example"], "x"), 4)), good], 4)
-    return _others(f"four lame names after the start: {death}", good, plain)
+    drive(port, [Stream(HOSTILE, 40, itertools.islice(series(["hostile.example"], "x"), 4)), good], 4)
+    return others(f"four lame names after the start: {death}", good, plain)
 
 
 def without_verdict(programs: Programs, fault: str) -> list[Judged]:
   """The provider gives no name a verdict, and says so at once."""
   with OpenLab(programs) as lab:
     simulator, plain = lab.simulator(_AT_ONCE[fault]), lab.plain()
-    port = lab.daemon_with([_json(simulator.port)], _local(plain))
+    port = lab.daemon_with([json_provider(simulator.port)], local(plain))
     good = Stream(OTHERS, 10, itertools.islice(good_names(1), 40))
     drive(port, [good], 4)
     slowest = max((query.latency or 99 for query in good.queries), default=99)
@@ -152,8 +155,8 @@ def silent(programs: Programs, count: int, http2: bool, swallows: bool) -> list[
     simulators = [lab.simulator("kind=delay&ms=30") for _ in range(count)]
     proxies = [lab.proxy(simulator.port) for simulator in simulators] if http2 else []
     texts = ([f'kind = "doh"\nurl = "https://127.0.0.1:{proxy.port}/dns-query"\nca_file = "{proxy.authority}"\n'
-              for proxy in proxies] if http2 else [_json(simulator.port) for simulator in simulators])
-    port = lab.daemon_with(texts, _local(plain))
+              for proxy in proxies] if http2 else [json_provider(simulator.port) for simulator in simulators])
+    port = lab.daemon_with(texts, local(plain))
     drive(port, [Stream(OTHERS, _RATE, good_names(0))], 2)
     fronts = proxies or simulators
     swallower = None
@@ -183,16 +186,16 @@ def impatient(programs: Programs, milliseconds: int) -> list[Judged]:
   with OpenLab(programs) as lab:
     simulator = lab.simulator("kind=stall&below=hostile.example", f"kind=delay&ms={milliseconds}")
     plain = lab.plain()
-    port = lab.daemon_with([_json(simulator.port)], _local(plain))
+    port = lab.daemon_with([json_provider(simulator.port)], local(plain))
     drive(port, [Stream(OTHERS, _RATE, good_names(0))], 2)
     good = Stream(OTHERS, _RATE, good_names(1))
-    drive(port, [good, Stream(_HOSTILE, 10, _names(["hostile.example"], "x"))], 10)
-    return _others(f"patience kept short, usual time {milliseconds} ms", good, plain)
+    drive(port, [good, Stream(HOSTILE, 10, series(["hostile.example"], "x"))], 10)
+    return others(f"patience kept short, usual time {milliseconds} ms", good, plain)
 
 
 def _bursts(address: str, count: int, domains: list[str], number: int = 0) -> list[Stream]:
   """So many names at once whenever the ones before have had their time."""
-  return [Stream(address, 1000, itertools.islice(_names(domains, f"x{number}-{turn}-"), count), begin=2.1 * turn) for turn in range(5)]
+  return [Stream(address, 1000, itertools.islice(series(domains, f"x{number}-{turn}-"), count), begin=2.1 * turn) for turn in range(5)]
 
 
 def holding(programs: Programs) -> list[Judged]:
@@ -201,13 +204,13 @@ def holding(programs: Programs) -> list[Judged]:
     domains = [f"dying{number}.example" for number in range(DYING_DOMAINS)]
     simulator = lab.simulator(*(f"kind=stall&below={domain}" for domain in domains), "kind=delay&ms=30")
     plain = lab.plain()
-    port = lab.daemon_with([_json(simulator.port)], _local(plain))
+    port = lab.daemon_with([json_provider(simulator.port)], local(plain))
     drive(port, [Stream(OTHERS, _RATE, good_names(0))], 2)
     good = Stream(OTHERS, _RATE, good_names(1))
     drive(port, [good, *(burst for number in range(3) for burst in _bursts(f"127.0.0.{9 + number}", 80, domains, number))], 12)
     title = "three clients hold connections"
     longest = max(1000 * (query.latency or 9) for query in good.queries)
-    return [*_others(title, good, plain), Judged(title, "longest wait of the others, ms", round(longest), 500)]
+    return [*others(title, good, plain), Judged(title, "longest wait of the others, ms", round(longest), 500)]
 
 
 def half_dead(programs: Programs) -> list[Judged]:
@@ -216,19 +219,19 @@ def half_dead(programs: Programs) -> list[Judged]:
     simulator, dead = lab.simulator("kind=stall&below=hostile.example", "kind=delay&ms=30"), lab.simulator()
     plain = lab.plain()
     servers = f'127.0.0.1:{simulator.port}", "127.0.0.1:{dead.port}'
-    port = lab.daemon_with([_ACCOUNT.replace("127.0.0.1:{port}", servers)], _local(plain))
+    port = lab.daemon_with([ACCOUNT.replace("127.0.0.1:{port}", servers)], local(plain))
     drive(port, [Stream(OTHERS, _RATE, good_names(0))], 2)
     os.kill(dead.child.process.pid, signal.SIGSTOP)
     good = Stream(OTHERS, 5, good_names(1))
-    drive(port, [good, *_bursts(_HOSTILE, 8, ["hostile.example"])], 12)
-    return _others("a dead server beside a live one", good, plain)
+    drive(port, [good, *_bursts(HOSTILE, 8, ["hostile.example"])], 12)
+    return others("a dead server beside a live one", good, plain)
 
 
 def back(programs: Programs, seconds: float, *, frozen: bool) -> list[Judged]:
   """After an outage all names are the provider's again; nothing was sent only to find that out."""
   with OpenLab(programs) as lab:
     simulator, plain = lab.simulator(), lab.plain()
-    port = lab.daemon_with([_json(simulator.port)], _local(plain))
+    port = lab.daemon_with([json_provider(simulator.port)], local(plain))
     drive(port, [Stream(OTHERS, _RATE, good_names(0))], 2)
     _take(simulator, frozen)
     good = Stream(OTHERS, 5, good_names(1))
@@ -268,7 +271,7 @@ def gone(programs: Programs, seconds: float) -> list[Judged]:
   """The server is gone for good, and names are asked for ten seconds apart."""
   with OpenLab(programs) as lab:
     simulator, plain = lab.simulator(), lab.plain()
-    port = lab.daemon_with([_json(simulator.port)], _local(plain))
+    port = lab.daemon_with([json_provider(simulator.port)], local(plain))
     drive(port, [Stream(OTHERS, _RATE, good_names(0))], 1)
     simulator.child.stop()
     good = Stream(OTHERS, 0.1, good_names(1))
@@ -284,7 +287,7 @@ def lan(programs: Programs, seconds: float) -> list[Judged]:
   with OpenLab(programs) as lab:
     simulator = lab.simulator()
     router, isp = lab.plain(habit="forgets"), lab.plain(address="192.0.2.1", habit="denies")
-    port = lab.daemon_with([_json(simulator.port)], [f"127.0.0.1:{server.port}" for server in (router, isp)])
+    port = lab.daemon_with([json_provider(simulator.port)], [f"127.0.0.1:{server.port}" for server in (router, isp)])
     streams = [Stream(OTHERS, 2, itertools.cycle([f"host{number}.lan" for number in range(8)]), kind=kind) for kind in (1, 28, 65)]
     drive(port, streams, seconds)
     return [Judged(f"LAN names beside two resolvers, {seconds:.0f} s", "wrong answers", streams[0].failed(MARK), 0)]
@@ -294,7 +297,7 @@ def zero(programs: Programs) -> list[Judged]:
   """A name with TTL 0 that is asked for 460 times a second."""
   with OpenLab(programs) as lab:
     simulator = lab.simulator("kind=delay&ms=1")
-    port = lab.daemon_with([_json(simulator.port)], [])
+    port = lab.daemon_with([json_provider(simulator.port)], [])
     stream = Stream(OTHERS, 460, itertools.repeat("zero.example"))
     drive(port, [stream], 5)
     return [Judged("a name with TTL 0 at 460 queries a second", "queries without an answer", stream.failed(GOOD), 0)]
@@ -304,13 +307,13 @@ def billed(programs: Programs, names: int = 10_000, seconds: float = 5) -> list[
   """Random names of one domain, where the provider bills."""
   with OpenLab(programs) as lab:
     simulator, plain = lab.simulator(), lab.plain()
-    port = lab.daemon_with([_ACCOUNT.format(port=simulator.port)], _local(plain))
+    port = lab.daemon_with([ACCOUNT.format(port=simulator.port)], local(plain))
     drive(port, [Stream(OTHERS, _RATE, good_names(0))], 1)
-    hostile = Stream(_HOSTILE, names / seconds, itertools.islice(_names(["flood.example"], "x"), names))
+    hostile = Stream(HOSTILE, names / seconds, itertools.islice(series(["flood.example"], "x"), names))
     good = Stream(OTHERS, _RATE, good_names(1))
     drive(port, [good, hostile], seconds)
     title = "10,000 random names, billed"
-    return [Judged(title, "transfers", simulator.transfers("flood.example"), 500), *_others(title, good, plain)]
+    return [Judged(title, "transfers", simulator.transfers("flood.example"), 500), *others(title, good, plain)]
 
 
 def scenes(programs: Programs, outage: float) -> list[Callable[[], list[Judged]]]:

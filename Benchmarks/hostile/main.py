@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import multiprocessing.pool
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 from bench.machine import describe_machine, package_version
 from bench.processes import BenchError
 
-from . import hits, judgement, scenes
+from . import hits, judgement, quiet, scenes
 from .lab import Programs
 from .report import compose
 
@@ -84,7 +85,7 @@ def _perform(scene: _Scene) -> tuple[_Scene, list[scenes.Figure] | str]:
 def _judge(options: argparse.Namespace, programs: Programs, missing: list[dict[str, str]]) -> list[dict[str, object]]:
   """Runs the scenes that have bounds of their own."""
   judged: list[dict[str, object]] = []
-  for scene in judgement.scenes(programs, options.outage):
+  for scene in itertools.chain(judgement.scenes(programs, options.outage), quiet.scenes(programs)):
     try:
       found = scene()
     except Exception as error:  # noqa: BLE001 (a scene without figures is a missed one, for whatever reason)
