@@ -1,7 +1,9 @@
 // CTOML.cpp -- see CTOML.h.
 #include "CTOML.h"
 
+#include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string_view>
 
 namespace {
@@ -49,7 +51,10 @@ ctoml_text *ctoml_open(const char *octets, size_t count, ctoml_mistake *mistake)
     return new ctoml_text{toml::parse(std::string_view(octets, count))};
   } catch (const toml::parse_error &error) {
     set(mistake, error.source().begin, error.description());
-  } catch (const BrokenAssumption &) {
+  } catch (const std::bad_alloc &) {
+    std::abort();
+  } catch (...) {
+    // Nothing but C may pass from here to Swift.
     set(mistake, {1, 1}, "not valid TOML");
   }
   return nullptr;
