@@ -2,7 +2,7 @@
 //
 // Owners are clients, and the domains of each client. A free place goes to the client with the fewest transfers, and of its
 // domains to the one with the fewest. A client takes at most three times as many places as it leaves free, and a domain three
-// quarters of those: clients whose transfers all hang leave others a place, however many they are. Loop thread only.
+// quarters of those: clients whose transfers all hang leave others a place, up to 20 of them. Loop thread only.
 
 /// The waiting transfers, and the number of transfers in flight per owner.
 final class TransferQueue {
@@ -29,8 +29,8 @@ final class TransferQueue {
       self.client = client
     }
 
-    /// Whether another transfer may begin, if so many places are free.
-    func mayBegin(free: Int) -> Bool { share == 0 || begun < free * 3 }
+    /// Whether another transfer may begin, if so many places are left.
+    func mayBegin(left: Int) -> Bool { share == 0 || begun < left * 3 }
   }
 
   /// A transfer's links in its owner's list.
@@ -103,11 +103,11 @@ final class TransferQueue {
     // Clients of which no domain may begin. They have many transfers, so that there are few of them.
     var passed: [Owner] = []
     var found: Owner?
-    while found == nil, let client = waiting.first, client.mayBegin(free: free) {
+    while found == nil, let client = waiting.first, client.mayBegin(left: free) {
       steps += 1
       // Of the places that are the client's or free, three quarters are its share.
       let left = client.share == 0 ? free : max(1, (client.begun + free) * 3 / 4 - client.begun)
-      if let domain = client.waiting.first, domain.mayBegin(free: left) {
+      if let domain = client.waiting.first, domain.mayBegin(left: left) {
         found = domain
       } else {
         waiting.remove(client)
