@@ -1,4 +1,4 @@
-"""test_ci_run.py -- .ci/run repeats only the tests that .ci/repeats.txt names, and never a crash."""
+"""test_ci_run.py -- .ci/run repeats only the tests that judge real time, once, and never a crash."""
 
 import os
 import shutil
@@ -8,20 +8,18 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-# Logs each call; the first `make test` fails and leaves the log that the test wants.
+# Logs each call; the first call of a target for which there is a log fails, and leaves that log.
 MAKE = """#!/bin/sh
 echo "$*" >> calls
-[ "$1" = test ] || exit 0
-if [ ! -e failed ]; then
-  touch failed
-  rm -f .build/test.log
-  [ ! -e first.log ] || cp first.log .build/test.log
+rm -f .build/test.log
+if [ -e "$1.log" ]; then
+  mv "$1.log" .build/test.log
   exit 1
 fi
 echo "✔ Test run with 1 test in 1 suite passed after 1 seconds." > .build/test.log
 """
-ISSUE = '✘ Test "{}" recorded an issue at {}.swift:12:5: Expectation failed: x\n'
-CLOSING = "✘ Test run with 2296 tests in 330 suites failed after 199.4 seconds with 1 issue.\n"
+ISSUE = '✘ Test "late" recorded an issue at FaultTests.swift:12:5: Expectation failed: x\n'
+CLOSING = "✘ Test run with 96 tests in 33 suites failed after 199.4 seconds with 1 issue.\n"
 
 
 class RunTest(unittest.TestCase):
@@ -32,19 +30,14 @@ class RunTest(unittest.TestCase):
     self.addCleanup(shutil.rmtree, self.folder)
     shutil.copytree(ROOT / ".ci", self.folder / ".ci")
     (self.folder / ".build").mkdir()
-    for target, title in (("EndToEndTests", "late"), ("SimulatorTests", "other")):
-      (self.folder / "Tests" / target).mkdir(parents=True)
-      (self.folder / f"Tests/{target}/FaultTests.swift").write_text(f"@Test func `{title}`() {{}}\n", encoding="utf-8")
-    (self.folder / "Tests/EndToEndTests/StaleTests.swift").write_text("", encoding="utf-8")
     tools = self.folder / "tools"
     tools.mkdir()
     (tools / "make").write_text(MAKE, encoding="utf-8")
     (tools / "make").chmod(0o755)
 
-  def run_script(self, log: str | None) -> subprocess.CompletedProcess:
-    """Runs it, after a first `make test` that fails with this log."""
-    if log is not None:
-      (self.folder / "first.log").write_text(log, encoding="utf-8")
+  def run_script(self, target: str, log: str) -> subprocess.CompletedProcess:
+    """Runs it, after the first call of a target fails with this log."""
+    (self.folder / f"{target}.log").write_text(log, encoding="utf-8")
     environment = {**os.environ, "PATH": f"{self.folder}/tools:{os.environ['PATH']}", "CI_WITHOUT_SYSTEM": "1"}
     return subprocess.run([self.folder / ".ci/run"], env=environment, capture_output=True, text=True, check=False,
                           timeout=60)
@@ -53,27 +46,24 @@ class RunTest(unittest.TestCase):
     """What make was asked for."""
     return (self.folder / "calls").read_text(encoding="utf-8").splitlines()
 
-  def test_named_tests_run_again_by_their_target(self) -> None:
-    """A base name that two targets have is told apart by the test's title."""
-    done = self.run_script(ISSUE.format("late", "FaultTests") + ISSUE.format("x", "StaleTests") + CLOSING)
+  def test_tests_by_the_clock_run_once_more(self) -> None:
+    """And the last lines say so."""
+    done = self.run_script("test-clock", ISSUE + CLOSING)
     self.assertEqual(done.returncode, 0, done.stderr)
-    self.assertIn("test TESTS=--filter 'EndToEndTests\\..*/(FaultTests|StaleTests)\\.swift'", self.calls())
-    self.assertIn("run: 2 repeats: FaultTests StaleTests", done.stdout)
+    self.assertEqual(self.calls(), ["check", "test", "test-clock", "test-clock", "fuzz"])
+    self.assertIn("run: 1 repeats of make test-clock", done.stdout)
     self.assertIn("run: left out: system tests", done.stdout)
 
   def test_nothing_else_runs_again(self) -> None:
-    """A file of another target, one that is not named, an issue without a file, a crash, no end, no log."""
-    late = ISSUE.format("late", "FaultTests")
-    for log in (ISSUE.format("other", "FaultTests") + CLOSING, late + ISSUE.format("x", "WireTests") + CLOSING,
-                late + '✘ Test "y" recorded an issue: unknown\n' + CLOSING, CLOSING, late, None,
-                late + "Fatal error: Index out of range\n" + CLOSING,
-                late + CLOSING + "error: Exited with unexpected signal code 11\n"):
-      with self.subTest(log=log):
-        for name in ("failed", "calls", "first.log"):
-          (self.folder / name).unlink(missing_ok=True)
-        done = self.run_script(log)
+    """Any other test, a crash, no end."""
+    for target, log in (("test", ISSUE + CLOSING), ("test-clock", ISSUE), ("test-clock", ""),
+                        ("test-clock", ISSUE + "Fatal error: Index out of range\n" + CLOSING),
+                        ("test-clock", ISSUE + CLOSING + "error: Exited with unexpected signal code 11\n")):
+      with self.subTest(target=target, log=log):
+        (self.folder / "calls").unlink(missing_ok=True)
+        done = self.run_script(target, log)
         self.assertEqual(done.returncode, 1, done.stdout)
-        self.assertEqual(self.calls(), ["check", "test"])
+        self.assertEqual(self.calls()[-1], target)
 
 
 if __name__ == "__main__":
