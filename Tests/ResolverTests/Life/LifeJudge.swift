@@ -94,6 +94,9 @@ final class LifeJudge {
   /// The same for a silent provider that has been slow: four times the longest time that counts as usual, a quarter of a
   /// second.
   private static let longestSilenceOfSlow = 1050 * millisecond
+  /// How long a question takes to show that the provider is silent; of one that has been slow its silence of 750 ms, and then
+  /// the three seconds that a handshake may take.
+  private static let (notice, noticeOfSlow) = (3 * second, 4 * second)
   /// What a provider said about a name itself (SERVFAIL) is remembered for five minutes, back or not.
   private static let failureAfterWord = 370 * second
 
@@ -313,10 +316,11 @@ final class LifeJudge {
 
   private var longestSilence: Int64 { plan.isSlow ? LifeJudge.longestSilenceOfSlow : LifeJudge.longestSilence }
 
-  /// Whether a question has shown that the provider is silent: it had three seconds, and what was on its way before the
-  /// outage had come.
+  /// Whether a question has shown that the provider is silent: it had the time, and what was on its way before the outage had
+  /// come.
   private func wasNoticed(_ began: Int64, before time: Int64) -> Bool {
-    outageAsked.contains { $0 > max(began + LifeJudge.longestTransfer, changedAt) && $0 < time - 3 * second }
+    let notice = plan.isSlow ? LifeJudge.noticeOfSlow : LifeJudge.notice
+    return outageAsked.contains { $0 > max(began + LifeJudge.longestTransfer, changedAt) && $0 < time - notice }
   }
 
   private func mayBeStale(_ line: Line, wait: Int64) -> Bool {
