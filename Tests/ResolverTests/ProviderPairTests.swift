@@ -4,6 +4,7 @@ import Ciphers
 import Configuration
 import DNSWire
 import EventLoop
+import FairShares
 import HTTPClient
 import HTTPDNS
 import HTTPMessage
@@ -65,6 +66,24 @@ import Testing
     for _ in 0..<5 { _ = ask(provider, question(.a), question(.aaaa, "v6.example.com")) }
     #expect(server.families == Array(repeating: ["a", "aaaa"], count: 5).flatMap { $0 })
     #expect(provider.counters.pairs == 0)
+  }
+
+  @Test func `a transfer may be joined while one of its questions waits, and in another client's turn it may not`() {
+    let first = Joining(client: 1)
+    let pair = SharedTransfer(for: first, on: loop)
+    #expect(pair.mayBeJoined(by: ClientKey(value: 2)))
+    let carrier = QueuedCarrier()
+    pair.isCarried(by: carrier)
+    #expect(!pair.mayBeJoined(by: ClientKey(value: 2)) && pair.mayBeJoined(by: ClientKey(value: 1)))
+    let second = Joining(client: 1)
+    pair.join(second)
+    #expect(second.carriers == 1)
+    pair.isLate()
+    #expect(pair.mayBeJoined(by: ClientKey(value: 1)) && carrier.ends == 0)
+    pair.isLate()
+    #expect(!pair.mayBeJoined(by: ClientKey(value: 1)) && carrier.ends == 1)
+    pair.wasCarried(by: carrier)
+    #expect(first.carriers == 0 && second.carriers == 0)
   }
 
   @Test func `once both families were asked for, the next question fetches both`() throws {
@@ -282,4 +301,28 @@ extension HTTPResult {
   fileprivate static func text(_ text: String) -> HTTPResult {
     .response(HTTPResponse(status: 200, body: Array(text.utf8)))
   }
+}
+
+/// A question that counts what carries it.
+private final class Joining: QuestionInFlight, @unchecked Sendable {
+  let client: ClientKey
+  let domain = DomainKey.none
+  let startedAt = BootInstant(nanoseconds: 0)
+  let isWanted = true
+  private(set) var carriers = 0
+
+  init(client: UInt64) { self.client = ClientKey(value: client) }
+
+  func isCarried(by carrier: any QuestionCarrier) { carriers += 1 }
+  func wasCarried(by carrier: any QuestionCarrier) { carriers -= 1 }
+  func gotConnection() {}
+}
+
+/// A transfer that waits for its client's turn.
+private final class QueuedCarrier: QuestionCarrier {
+  let isQueued = true
+  private(set) var ends = 0
+
+  func ownerHasChanged() {}
+  func isLate() { ends += 1 }
 }

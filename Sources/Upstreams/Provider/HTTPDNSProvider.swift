@@ -202,8 +202,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     let key = HTTPDNSQuestion(name: question.name, type: .a, clientSubnet: question.clientSubnet)
     let pair: SharedTransfer
     if let inFlight = pairsInFlight[key] {
-      // It waits for its client's turn.
-      guard !inFlight.isQueued || inFlight.client == asking.client else {
+      guard inFlight.mayBeJoined(by: asking.client) else {
         return await askServers(.one(question), for: asking, deadline: deadline, isLastResort: isLastResort)
       }
       pair = inFlight

@@ -42,6 +42,11 @@ final class SharedTransfer: QuestionInFlight, QuestionCarrier, @unchecked Sendab
 
   var isQueued: Bool { carrier?.isQueued ?? false }
 
+  /// Whether a question may wait for it: not if that would be another client's turn, nor if it may end to make room.
+  func mayBeJoined(by client: ClientKey) -> Bool {
+    answered < asking.count && (!isQueued || client == self.client)
+  }
+
   func ownerHasChanged() { carrier?.ownerHasChanged() }
 
   func isLate() {
