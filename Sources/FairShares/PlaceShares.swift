@@ -115,20 +115,16 @@ public final class PlaceShares {
 
   /// Records that another client waits for the same question. From the first such call on, the place ages more slowly, and
   /// it counts for the client with fewer places, so that a client does not suffer from sharing a question with a greedy one.
-  ///
-  /// - Returns: whether it counts for this client from now on.
-  @discardableResult
-  public func join(_ place: Place, _ client: ClientKey, now: Int64) -> Bool {
-    guard let group = place.group, group.client.key != client else { return false }
+  public func join(_ place: Place, _ client: ClientKey, now: Int64) {
+    guard let group = place.group, group.client.key != client else { return }
     if case .alone = place.age {
       stopAgeing(place)
       place.age = .shared(since: now)
       shared.append(place)
     }
-    guard count(of: client) + 1 < group.client.count else { return false }
+    guard count(of: client) + 1 < group.client.count else { return }
     release(place)
     assign(place, client)
-    return true
   }
 
   /// The place to reassign to a new question when all are occupied; nil if its client has as many as any other and no place

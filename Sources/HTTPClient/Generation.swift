@@ -106,6 +106,7 @@ final class Generation {
     }
     transfer.continuation = continuation
     transfer.owner = owner
+    transfer.client = owner?.clientShare ?? 0
     transfer.generation = self
     transfer.position = active.count
     active.append(transfer)
@@ -123,7 +124,7 @@ final class Generation {
   }
 
   private func append(_ transfer: Transfer) {
-    waiting.append(transfer, client: transfer.owner?.clientShare ?? 0, domain: transfer.owner?.domainShare ?? 0)
+    waiting.append(transfer, client: transfer.client, domain: transfer.owner?.domainShare ?? 0)
   }
 
   /// Passes the new transfers of the turn to the carrier at once.
@@ -143,10 +144,11 @@ final class Generation {
     makeRoom()
   }
 
-  /// Lets a waiting transfer take its turn among those of the client that its owner counts for now.
-  func ownerHasChanged(of transfer: Transfer) {
-    guard transfer.isWaiting else { return }
+  /// Lets a waiting transfer take the turn of a client that has one.
+  func isJoined(_ transfer: Transfer, by client: UInt64) {
+    guard waiting.hasTurn(client, for: transfer) else { return }
     waiting.remove(transfer)
+    transfer.client = client
     queue(transfer)
   }
 

@@ -37,8 +37,8 @@ public protocol TransferOwner: AnyObject {
 public protocol CarriedTransfer: AnyObject {
   /// Whether it waits, since all connections are in use, or those that its client may have.
   var isQueued: Bool { get }
-  /// Its owner counts for another client now.
-  func ownerHasChanged()
+  /// Another client waits for its owner's question as well.
+  func isJoined(by client: UInt64)
   /// The clients of its owner have been answered: it ends at once if it waits, and if its place is needed.
   func isLate()
 }

@@ -23,6 +23,8 @@ final class Transfer: CarriedTransfer {
   var timesSent = 0
   /// The question that it carries; nil while idle.
   var owner: (any TransferOwner)?
+  /// The client in whose turn it is sent; 0 is not limited.
+  var client: UInt64 = 0
   /// Whether it waits for its carrier.
   var isWaiting: Bool { continuation != nil && handedOverAt == nil }
   /// Whether it waits, although there are connections.
@@ -122,7 +124,9 @@ final class Transfer: CarriedTransfer {
     hasNoClients = false
   }
 
-  func ownerHasChanged() { generation?.ownerHasChanged(of: self) }
+  func isJoined(by client: UInt64) {
+    if isWaiting { generation?.isJoined(self, by: client) }
+  }
 
   func isLate() {
     hasNoClients = true

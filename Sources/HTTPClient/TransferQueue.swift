@@ -94,6 +94,14 @@ final class TransferQueue {
     forget(transfer)
   }
 
+  /// Whether a waiting transfer has its turn at once if it is another client's: that one has none that wait, and fewer in
+  /// flight. So nobody makes another's transfers wait by joining them.
+  func hasTurn(_ client: UInt64, for transfer: Transfer) -> Bool {
+    guard let owner = transfer.link.owner?.client, owner.share != 0, owner.share != client else { return false }
+    guard let other = clients[client] else { return owner.begun > 0 }
+    return other.place < 0 && other.begun < owner.begun
+  }
+
   /// Dequeues the next transfer that may begin.
   ///
   /// - Parameter free: the number of transfers that may begin, including this one.

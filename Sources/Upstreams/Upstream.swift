@@ -61,15 +61,15 @@ package struct UpstreamAnswer: Sendable {
 package protocol QuestionCarrier: AnyObject {
   /// Whether it waits for a connection, because of other questions.
   var isQueued: Bool { get }
-  /// The question counts for another client now.
-  func ownerHasChanged()
+  /// Another client waits for the question as well.
+  func isJoined(by client: ClientKey)
   /// The clients of the question have been answered: it ends at once if it waits, and if its place is needed.
   func isLate()
 }
 
 /// A question that is in flight, as an upstream sees it. Resolver's loop only.
 package protocol QuestionInFlight: AnyObject, Sendable {
-  /// The client whose shares it takes, or the daemon itself.
+  /// The client that asked first, or the daemon itself.
   var client: ClientKey { get }
   /// The registered domain of the name.
   var domain: DomainKey { get }

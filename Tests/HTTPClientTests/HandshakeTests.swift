@@ -323,14 +323,14 @@ import Testing
     #expect(others == (0, 3))
   }
 
-  @Test func `takes its turn as the client's that its owner counts for`() throws {
+  @Test func `takes the turn of a client that joins, has fewer in flight, and none that wait`() throws {
     let gate = Gate()
     let server = TestServer { request in
       if request.head.hasPrefix("GET /slow") { gate.wait() }
       return .send(response("x"))
     }
     defer { server.stop() }
-    let (waits, result) = try withOrigin(server) { options in
+    let (stays, waits, result) = try withOrigin(server) { options in
       options.maxConnections = 4
       options.usesHTTP2 = false
     } body: { origin in
@@ -341,15 +341,17 @@ import Testing
       _ = await origin.loop.until { greedy.waits >= 5 }
       async let one = origin.send(HTTPRequest(target: "/"), for: shared, timeout: longestStep)
       _ = await origin.loop.until { shared.waits == 1 }
-      shared.clientShare = 2
-      shared.transfers[0].ownerHasChanged()
+      shared.transfers[0].isJoined(by: 1)
+      let stays = shared.waits == 1
+      shared.transfers[0].isJoined(by: 2)
       let result = await one
+      // Those that wait do not go to a client with more in flight.
       let waits = greedy.waits
       gate.open()
       _ = await many
-      return (waits, result)
+      return (stays, waits, result)
     }
-    #expect(waits >= 5)
+    #expect(stays && waits >= 5)
     #expect(result.response != nil)
   }
 

@@ -107,7 +107,7 @@ extension HTTPOrigin {
 
 /// A client's question that a transfer carries. On the loop only.
 final class TestOwner: TransferOwner, @unchecked Sendable {
-  var clientShare: UInt64
+  let clientShare: UInt64
   let domainShare: UInt64
   /// What carries the question, in order.
   private(set) var transfers: [any CarriedTransfer] = []

@@ -68,20 +68,18 @@ import Testing
     #expect(provider.counters.pairs == 0)
   }
 
-  @Test func `a transfer may be joined while one of its questions waits, and in another client's turn it may not`() {
+  @Test func `a transfer that all questions have left may end, and is joined by none`() {
     let first = Joining(client: 1)
     let pair = SharedTransfer(for: first, on: loop)
-    #expect(pair.mayBeJoined(by: ClientKey(value: 2)))
     let carrier = QueuedCarrier()
     pair.isCarried(by: carrier)
-    #expect(!pair.mayBeJoined(by: ClientKey(value: 2)) && pair.mayBeJoined(by: ClientKey(value: 1)))
-    let second = Joining(client: 1)
+    let second = Joining(client: 2)
     pair.join(second)
-    #expect(second.carriers == 1)
+    #expect(second.carriers == 1 && carrier.clients == [second.client])
     pair.isLate()
-    #expect(pair.mayBeJoined(by: ClientKey(value: 1)) && carrier.ends == 0)
+    #expect(!pair.hasNoClients && carrier.ends == 0)
     pair.isLate()
-    #expect(!pair.mayBeJoined(by: ClientKey(value: 1)) && carrier.ends == 1)
+    #expect(pair.hasNoClients && carrier.ends == 1)
     pair.wasCarried(by: carrier)
     #expect(first.carriers == 0 && second.carriers == 0)
   }
@@ -322,7 +320,8 @@ private final class Joining: QuestionInFlight, @unchecked Sendable {
 private final class QueuedCarrier: QuestionCarrier {
   let isQueued = true
   private(set) var ends = 0
+  private(set) var clients: [ClientKey] = []
 
-  func ownerHasChanged() {}
+  func isJoined(by client: ClientKey) { clients.append(client) }
   func isLate() { ends += 1 }
 }

@@ -15,9 +15,8 @@ import Upstreams
 final class Fetch: QuestionInFlight, @unchecked Sendable {
   private let resolver: Resolver
   let asked: ResolverQuestion
-  /// The client whose shares it takes: the one that asked first, or one that has fewer questions in flight; or the daemon
-  /// itself.
-  private(set) var client: ClientKey
+  /// The client that asked first, or the daemon itself.
+  let client: ClientKey
   /// The registered domain of the name; shares and limits count by it.
   let domain: DomainKey
   /// The cache's epoch when it began: its answer belongs to the network of that time.
@@ -125,11 +124,8 @@ final class Fetch: QuestionInFlight, @unchecked Sendable {
   /// Whether it waits for a connection, because of other questions.
   var isQueued: Bool { carriers.contains { $0.isQueued } }
 
-  /// Takes the shares of another client from now on.
-  func counts(for client: ClientKey) {
-    self.client = client
-    for carrier in carriers { carrier.ownerHasChanged() }
-  }
+  /// Another client waits for it as well.
+  func isJoined(by client: ClientKey) { for carrier in carriers { carrier.isJoined(by: client) } }
 
   /// Its clients have been answered, and its transfers have not ended.
   func isLate() { for carrier in carriers { carrier.isLate() } }
@@ -228,7 +224,8 @@ extension Resolver {
     guard relation == .duplicate || isPinned || !isCrowded(fetch.domain) else {
       return refuse(slot: slot, .waiting, store.find(fetch.asked, now: loop.now), fetch.asked)
     }
-    if let place = fetch.place, places.join(place, client, now: loop.now.nanoseconds) { fetch.counts(for: client) }
+    if let place = fetch.place { places.join(place, client, now: loop.now.nanoseconds) }
+    fetch.isJoined(by: client)
     wait(for: fetch)
     if fetch.slots.isEmpty, store.find(fetch.asked, now: loop.now) != nil {
       giveStaleInTime(fetch)

@@ -2,6 +2,7 @@
 //
 // Resolver's loop only.
 
+import FairShares
 import HTTPClient
 
 /// Reserves units for a request while it is in flight, and for each time that the HTTP client sends it once more.
@@ -35,7 +36,7 @@ final class BilledRequest: TransferOwner, QuestionCarrier {
   }
 
   var isQueued: Bool { transfer?.isQueued ?? false }
-  func ownerHasChanged() { transfer?.ownerHasChanged() }
+  func isJoined(by client: ClientKey) { transfer?.isJoined(by: client.value) }
   func isLate() { transfer?.isLate() }
 
   /// A repeat counts as a request of its own.

@@ -202,7 +202,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     let key = HTTPDNSQuestion(name: question.name, type: .a, clientSubnet: question.clientSubnet)
     let pair: SharedTransfer
     if let inFlight = pairsInFlight[key] {
-      guard inFlight.mayBeJoined(by: asking.client) else {
+      guard !inFlight.hasNoClients else {
         return await askServers(.one(question), for: asking, deadline: deadline, isLastResort: isLastResort)
       }
       pair = inFlight

@@ -42,22 +42,22 @@ final class SharedTransfer: QuestionInFlight, QuestionCarrier, @unchecked Sendab
 
   var isQueued: Bool { carrier?.isQueued ?? false }
 
-  /// Whether a question may wait for it: not if that would be another client's turn, nor if it may end to make room.
-  func mayBeJoined(by client: ClientKey) -> Bool {
-    answered < asking.count && (!isQueued || client == self.client)
-  }
+  /// Whether all its questions have been answered, so that it may end to make room: no other one may wait for it.
+  var hasNoClients: Bool { answered == asking.count }
 
-  func ownerHasChanged() { carrier?.ownerHasChanged() }
+  func isJoined(by client: ClientKey) { carrier?.isJoined(by: client) }
 
   func isLate() {
     answered += 1
-    if answered == asking.count { carrier?.isLate() }
+    if hasNoClients { carrier?.isLate() }
   }
 
   /// Adds a question that waits for the same transfer.
   func join(_ question: any QuestionInFlight) {
     asking.append(question)
-    if carrier != nil { question.isCarried(by: self) }
+    guard let carrier else { return }
+    question.isCarried(by: self)
+    carrier.isJoined(by: question.client)
   }
 
   /// Ends the transfer and resumes all callers.
