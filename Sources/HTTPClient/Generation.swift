@@ -156,6 +156,7 @@ final class Generation {
   func isLate(_ transfer: Transfer) {
     if transfer.isWaiting { finish(transfer, .failure(.noClients)) }
     makeRoom()
+    endIfDrained()
   }
 
   /// Ends transfers without clients, as many as there are others that wait. One stays: its reply would show that the server is
