@@ -102,7 +102,9 @@ final class OriginSettings {
 
   /// A request has been answered, at the address that `address` gives.
   func isAnswered(at now: BootInstant, by address: @autoclosure () -> SocketAddress?) {
-    guard addresses.count > 1, answered.map({ now - $0.at >= Self.moment }) ?? true, let address = address() else {
+    guard addresses.count > 1 || !silent.isEmpty, answered.map({ now - $0.at >= Self.moment }) ?? true,
+      let address = address()
+    else {
       return
     }
     answered = (address, now)
