@@ -371,7 +371,8 @@ import Testing
       let other = TestOwner(client: 0)
       async let many = origin.burst(3, HTTPRequest(target: "/slow"), for: greedy, timeout: longestStep)
       async let queued = origin.send(HTTPRequest(target: "/slow"), for: greedy, timeout: longestStep)
-      _ = await origin.loop.until { greedy.transfers.count == 4 }
+      // Three are at the server.
+      _ = await origin.loop.until { greedy.waits == 1 }
       async let two = origin.burst(3, for: other, timeout: longestStep)
       _ = await origin.loop.until { other.transfers.count == 3 }
       for transfer in greedy.transfers { transfer.isLate() }
