@@ -117,10 +117,15 @@ final class Generation {
   }
 
   private func queue(_ transfer: Transfer) {
-    if !startsSoon { origin.startSoon() }
-    startsSoon = true
+    startSoon()
     append(transfer)
     fresh.append(transfer)
+  }
+
+  /// Lets waiting transfers begin at the end of the turn.
+  private func startSoon() {
+    if !startsSoon { origin.startSoon() }
+    startsSoon = true
   }
 
   private func append(_ transfer: Transfer) {
@@ -166,8 +171,7 @@ final class Generation {
     let late = active.filter { $0.hasNoClients && !$0.isWaiting }
     guard late.count > 1 else { return }
     for transfer in late.dropLast().prefix(waiting.count) { finish(transfer, .failure(.noClients)) }
-    if !startsSoon { origin.startSoon() }
-    startsSoon = true
+    startSoon()
   }
 
   /// Fails all transfers and closes all connections. Later calls do nothing.
