@@ -193,9 +193,10 @@ def impatient(programs: Programs, milliseconds: int) -> list[Judged]:
     return others(f"patience kept short, usual time {milliseconds} ms", good, plain)
 
 
-def _bursts(address: str, count: int, domains: list[str], number: int = 0) -> list[Stream]:
-  """So many names at once whenever the ones before have had their time."""
-  return [Stream(address, 1000, itertools.islice(series(domains, f"x{number}-{turn}-"), count), begin=2.1 * turn) for turn in range(5)]
+def bursts(count: int, domains: list[str], address: str = HOSTILE, *, every: float = 2.1, turns: int = 5) -> list[Stream]:
+  """So many names at once, by default whenever the ones before have had their time."""
+  return [Stream(address, 1000, itertools.islice(series(domains, f"x{address.rpartition('.')[2]}-{turn}-"), count), begin=every * turn)
+          for turn in range(turns)]
 
 
 def holding(programs: Programs) -> list[Judged]:
@@ -207,7 +208,7 @@ def holding(programs: Programs) -> list[Judged]:
     port = lab.daemon_with([json_provider(simulator.port)], local(plain))
     drive(port, [Stream(OTHERS, _RATE, good_names(0))], 2)
     good = Stream(OTHERS, _RATE, good_names(1))
-    drive(port, [good, *(burst for number in range(3) for burst in _bursts(f"127.0.0.{9 + number}", 80, domains, number))], 12)
+    drive(port, [good, *(burst for number in range(3) for burst in bursts(80, domains, f"127.0.0.{9 + number}"))], 12)
     title = "three clients hold connections"
     longest = max(1000 * (query.latency or 9) for query in good.queries)
     return [*others(title, good, plain), Judged(title, "longest wait of the others, ms", round(longest), 500)]
@@ -223,7 +224,7 @@ def half_dead(programs: Programs) -> list[Judged]:
     drive(port, [Stream(OTHERS, _RATE, good_names(0))], 2)
     os.kill(dead.child.process.pid, signal.SIGSTOP)
     good = Stream(OTHERS, 5, good_names(1))
-    drive(port, [good, *_bursts(HOSTILE, 8, ["hostile.example"])], 12)
+    drive(port, [good, *bursts(8, ["hostile.example"])], 12)
     return others("a dead server beside a live one", good, plain)
 
 

@@ -15,18 +15,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from .clients import Stream, drive
-from .judgement import ACCOUNT, HOSTILE, Judged, json_provider, local, others, series
+from .judgement import ACCOUNT, HOSTILE, Judged, bursts, json_provider, local, others
 from .lab import DYING_DOMAINS, Child, OpenLab, Programs, free_port
 from .scenes import OTHERS, good_names
 
 #: When the others' first name comes: the provider has given no verdict for longer than two seconds.
 _BEGIN = 3.5
-
-
-def _bursts(domains: list[str], count: int, every: float, turns: int) -> list[Stream]:
-  """So many hostile names at once, again and again."""
-  return [Stream(HOSTILE, 1000, itertools.islice(series(domains, f"x{turn}-"), count), begin=every * turn)
-          for turn in range(turns)]
 
 
 def dead_server(programs: Programs, kind: str) -> list[Judged]:
@@ -41,7 +35,7 @@ def dead_server(programs: Programs, kind: str) -> list[Judged]:
     drive(port, [Stream(OTHERS, 20, good_names(0))], 1)
     os.kill(dead.child.process.pid, signal.SIGSTOP)
     good = Stream(OTHERS, 1 / 3, good_names(1), begin=_BEGIN + 1)
-    drive(port, [good, *_bursts(["hostile.example"], 5, 1, 24)], 24)
+    drive(port, [good, *bursts(5, ["hostile.example"], every=1, turns=24)], 24)
     return others(f"a dead server in a quiet network: {kind}", good, plain)
 
 
@@ -79,7 +73,7 @@ def dead_address(programs: Programs) -> list[Judged]:
     drive(port, [Stream(OTHERS, 20, good_names(0))], 1)
     os.kill(dead.process.pid, signal.SIGSTOP)
     good = Stream(OTHERS, 1 / 4, good_names(1), begin=_BEGIN)
-    drive(port, [good, *_bursts(["hostile.example"], 2, 2.1, 11)], 24)
+    drive(port, [good, *bursts(2, ["hostile.example"], turns=11)], 24)
     return others("a dead address in a quiet network", good, plain)
 
 
@@ -93,7 +87,7 @@ def page(programs: Programs) -> list[Judged]:
     drive(port, [Stream(OTHERS, 20, good_names(0))], 1)
     supply = good_names(1)
     pages = [Stream(OTHERS, 2000, itertools.islice(supply, 100), begin=_BEGIN + 4 * number) for number in range(3)]
-    drive(port, [*pages, *_bursts(domains, 80, 2.1, 6)], 13)
+    drive(port, [*pages, *bursts(80, domains, turns=6)], 13)
     return _together("a page of 100 names in a quiet network", pages, plain)
 
 
@@ -111,7 +105,7 @@ def asked_first(programs: Programs, lead: float) -> list[Judged]:
               for number in range(5)]
 
     wanted = asking(OTHERS, lead)
-    drive(port, [*wanted, *asking(HOSTILE, 0), *_bursts(hostile, 140, 2, 12)], 25)
+    drive(port, [*wanted, *asking(HOSTILE, 0), *bursts(140, hostile, every=2, turns=12)], 25)
     # LocalDNS may be asked for them on behalf of the hostile client.
     figures = _together(f"names that a hostile client asks for {lead} s before", wanted, plain)
     return [figure for figure in figures if "is asked" not in figure.figure]
