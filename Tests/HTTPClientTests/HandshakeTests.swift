@@ -347,7 +347,7 @@ import Testing
       let result = await one
       // Those that wait do not go to a client with more in flight.
       let waits = greedy.waits
-      gate.open()
+      gate.open(8)
       _ = await many
       return (stays, waits, result)
     }
@@ -377,7 +377,7 @@ import Testing
       _ = await origin.loop.until { other.transfers.count == 3 }
       for transfer in greedy.transfers { transfer.isLate() }
       let results = await two
-      gate.open()
+      gate.open(3)
       return (results, await many + [queued])
     }
     #expect(results.allSatisfy { $0.response != nil })
