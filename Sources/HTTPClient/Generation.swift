@@ -106,20 +106,15 @@ final class Generation {
     }
     transfer.continuation = continuation
     transfer.owner = owner
-    transfer.client = owner?.clientShare ?? 0
     transfer.generation = self
     transfer.position = active.count
     active.append(transfer)
     transfer.timer.set(after: timeout, on: loop, for: transfer) { $0.generation?.timeOut($0, after: timeout) }
-    queue(transfer)
-    owner?.isCarried(by: transfer)
-    return nil
-  }
-
-  private func queue(_ transfer: Transfer) {
     startSoon()
     append(transfer)
     fresh.append(transfer)
+    owner?.isCarried(by: transfer)
+    return nil
   }
 
   /// Lets waiting transfers begin at the end of the turn.
@@ -129,7 +124,7 @@ final class Generation {
   }
 
   private func append(_ transfer: Transfer) {
-    waiting.append(transfer, client: transfer.client, domain: transfer.owner?.domainShare ?? 0)
+    waiting.append(transfer, client: transfer.owner?.clientShare ?? 0, domain: transfer.owner?.domainShare ?? 0)
   }
 
   /// Passes the new transfers of the turn to the carrier at once.
@@ -145,32 +140,38 @@ final class Generation {
   /// The owners of transfers that wait for a connection do not count that time, unless there is none yet.
   private func wait(_ transfers: [Transfer]) {
     guard !isClosed else { return }
-    if carrier.isBusy { for transfer in transfers where transfer.isWaiting { transfer.isQueued = true } }
+    if carrier.isBusy { for transfer in transfers where transfer.isWaiting { isQueued(transfer) } }
     makeRoom()
   }
 
-  /// Lets a waiting transfer take the turn of a client that has one.
-  func isJoined(_ transfer: Transfer, by client: UInt64) {
-    guard waiting.hasTurn(client, for: transfer) else { return }
-    waiting.remove(transfer)
-    transfer.client = client
-    queue(transfer)
+  /// A transfer waits for others. One without clients does not.
+  private func isQueued(_ transfer: Transfer) {
+    transfer.isQueued = true
+    if transfer.hasNoClients { finish(transfer, .failure(.noClients)) }
   }
 
-  /// Ends a transfer without clients if it waits, or if another one waits for its place.
+  /// Lets a waiting transfer also take a turn of another client.
+  func isJoined(_ transfer: Transfer, by client: UInt64) {
+    waiting.join(transfer, client: client)
+    startSoon()
+  }
+
+  /// Ends a transfer without clients if it waits, or if another one waits for its place. One that is late when it begins may
+  /// find a connection first.
   func isLate(_ transfer: Transfer) {
-    if transfer.isWaiting { finish(transfer, .failure(.noClients)) }
+    if transfer.isWaiting, fresh.last !== transfer { finish(transfer, .failure(.noClients)) }
     makeRoom()
     endIfDrained()
   }
 
-  /// Ends transfers without clients, as many as there are others that wait. One stays: its reply would show that the server is
-  /// back.
+  /// Ends transfers without clients, as many as there are others that wait, first those of the client that has the most in
+  /// flight. One stays: its reply would show that the server is back.
   private func makeRoom() {
     guard !waiting.isEmpty else { return }
     let late = active.filter { $0.hasNoClients && !$0.isWaiting }
     guard late.count > 1 else { return }
-    for transfer in late.dropLast().prefix(waiting.count) { finish(transfer, .failure(.noClients)) }
+    let places = late.map { ($0, waiting.countOfClient($0)) }.sorted { $0.1 > $1.1 }
+    for (transfer, _) in places.dropLast().prefix(waiting.count) { finish(transfer, .failure(.noClients)) }
     startSoon()
   }
 
@@ -186,8 +187,7 @@ final class Generation {
   }
 
   /// Fails a transfer whose time is up. The failure is `busy` if it waited for a connection most of the time while others
-  /// were answered, which is not the server's fault, and `timeout` otherwise; also `timeout` if no connection has carried a
-  /// response yet, with TLS.
+  /// were answered, which is not the server's fault, and `timeout` otherwise.
   fileprivate func timeOut(_ transfer: Transfer, after time: Duration) {
     let isProven = carrier.isProven && settings.heardAt + time >= loop.now
     var atServer = isProven ? .zero : time

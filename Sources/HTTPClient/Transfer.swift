@@ -13,8 +13,8 @@ final class Transfer: CarriedTransfer {
   let timer = OwnedTimer()
   /// The time when its carrier received it; nil while it waits or is idle.
   var handedOverAt: BootInstant?
-  /// Its links in the queue of waiting transfers.
-  var link = TransferQueue.Link()
+  /// What the queue of waiting transfers knows of it.
+  var wait = TransferQueue.Wait()
   /// The index in the generation's list of transfers in flight.
   var position = 0
   /// How often it has started again because it was not processed.
@@ -23,8 +23,6 @@ final class Transfer: CarriedTransfer {
   var timesSent = 0
   /// The question that it carries; nil while idle.
   var owner: (any TransferOwner)?
-  /// The client in whose turn it is sent; 0 is not limited.
-  var client: UInt64 = 0
   /// Whether it waits for its carrier.
   var isWaiting: Bool { continuation != nil && handedOverAt == nil }
   /// Whether it waits, although there are connections.

@@ -2,7 +2,9 @@
 //
 // Owners are clients, and the domains of each client. A free place goes to the client with the fewest transfers, and of its
 // domains to the one with the fewest. A client takes at most three times as many places as it leaves free, and a domain three
-// quarters of those: clients whose transfers all hang leave others a place, up to 20 of them. Loop thread only.
+// quarters of those: clients whose transfers all hang leave others a place, up to 20 of them. A transfer for several clients
+// waits in the list of each and begins with the first turn, so that nobody waits longer because others ask the same. Loop
+// thread only.
 
 /// The waiting transfers, and the number of transfers in flight per owner.
 final class TransferQueue {
@@ -15,8 +17,8 @@ final class TransferQueue {
     /// Those of a client's domains that have waiting transfers.
     var waiting = OwnerHeap()
     /// The waiting transfers of a domain.
-    var first: Transfer?
-    var last: Transfer?
+    var first: Turn?
+    var last: Turn?
     /// Transfers that were dequeued and have not ended.
     var begun = 0
     /// When it had its last turn.
@@ -33,21 +35,31 @@ final class TransferQueue {
     func mayBegin(left: Int) -> Bool { share == 0 || begun < left * 3 }
   }
 
-  /// A transfer's links in its owner's list.
-  struct Link {
-    fileprivate var owner: Owner?
-    fileprivate var previous: Transfer?
-    fileprivate var next: Transfer?
-    fileprivate var isWaiting = false
-    fileprivate var hasBegun = false
+  /// A transfer in an owner's list.
+  fileprivate final class Turn {
+    /// Both are nil if it is in no list.
+    var transfer: Transfer?
+    var owner: Owner?
+    var previous: Turn?
+    var next: Turn?
+  }
+
+  /// What the queue knows of a transfer.
+  struct Wait {
+    /// In the list of the client that asked first. Kept for the transfer's next request.
+    fileprivate var turn: Turn?
+    /// In the lists of other clients.
+    fileprivate var others: [Turn] = []
+    /// The owner whose turn it took.
+    fileprivate var begun: Owner?
 
     init() {}
+
+    fileprivate var isWaiting: Bool { turn?.owner != nil }
   }
 
   /// The number of waiting transfers.
   private(set) var count = 0
-  /// The number of transfers that were dequeued and have not ended.
-  private var begun = 0
   private var clients: [UInt64: Owner] = [:]
   /// Domains with transfers, by client and domain.
   private var domains: [UInt64: Owner] = [:]
@@ -57,6 +69,8 @@ final class TransferQueue {
 
   /// Clients that are remembered, also without transfers: making one costs more than finding it.
   private static let mostClients = 256
+  /// Clients beside the first one in whose lists a transfer waits.
+  private static let mostOthers = 16
 
   /// The number of owners and transfers visited, for tests.
   private(set) var steps = 0
@@ -69,38 +83,50 @@ final class TransferQueue {
   ///   - client: identifies the client; 0 is not limited.
   ///   - domain: identifies the domain; 0 is not limited.
   func append(_ transfer: Transfer, client: UInt64, domain: UInt64) {
-    let owner = wait(transfer, self.owner(client, domain))
-    transfer.link.previous = owner.last
-    if let last = owner.last { last.link.next = transfer } else { owner.first = transfer }
-    owner.last = transfer
+    append(ownTurn(of: transfer), transfer, owner(client, domain))
+    count += 1
   }
 
-  /// Returns a dequeued transfer to the front of its owner's list.
+  /// Lets a waiting transfer also wait in the list of another client, which asks the same.
+  func join(_ transfer: Transfer, client: UInt64) {
+    guard transfer.wait.isWaiting, let domain = transfer.wait.turn?.owner,
+      transfer.wait.others.count < TransferQueue.mostOthers
+    else { return }
+    func isOfClient(_ turn: Turn) -> Bool { turn.owner?.client?.share == client }
+    guard !isOfClient(transfer.wait.turn!), !transfer.wait.others.contains(where: isOfClient) else { return }
+    let turn = Turn()
+    append(turn, transfer, owner(client, domain.share))
+    transfer.wait.others.append(turn)
+  }
+
+  /// Returns a dequeued transfer to the front of the list whose turn it took.
   func takeBack(_ transfer: Transfer) {
-    let old = transfer.link.owner
+    guard let begun = transfer.wait.begun else { return }
+    let (client, domain) = (begun.client?.share ?? 0, begun.share)
     ended(transfer)
-    let owner = wait(transfer, self.owner(old?.client?.share ?? 0, old?.share ?? 0))
-    transfer.link.next = owner.first
-    if let first = owner.first { first.link.previous = transfer } else { owner.last = transfer }
-    owner.first = transfer
+    let (turn, owner) = (ownTurn(of: transfer), owner(client, domain))
+    turn.next = owner.first
+    enter(turn, transfer, owner)
+    if let first = turn.next { first.previous = turn } else { owner.last = turn }
+    owner.first = turn
+    count += 1
   }
 
   /// Removes a waiting transfer. Does nothing if it is not waiting.
   ///
-  /// - Complexity: O(log n) in the waiting owners
+  /// - Complexity: O(log n) in the waiting owners, for each client that waits for it
   func remove(_ transfer: Transfer) {
-    guard transfer.link.isWaiting else { return }
-    unlink(transfer)
-    forget(transfer)
+    guard transfer.wait.isWaiting, let turn = transfer.wait.turn else { return }
+    leave(turn)
+    if !transfer.wait.others.isEmpty {
+      for turn in transfer.wait.others { leave(turn) }
+      transfer.wait.others = []
+    }
+    count -= 1
   }
 
-  /// Whether a waiting transfer has its turn at once if it is another client's: that one has none that wait, and fewer in
-  /// flight. So nobody makes another's transfers wait by joining them.
-  func hasTurn(_ client: UInt64, for transfer: Transfer) -> Bool {
-    guard let owner = transfer.link.owner?.client, owner.share != 0, owner.share != client else { return false }
-    guard let other = clients[client] else { return owner.begun > 0 }
-    return other.place < 0 && other.begun < owner.begun
-  }
+  /// The number of transfers that have begun in the turns of the same client as this one.
+  func countOfClient(_ transfer: Transfer) -> Int { transfer.wait.begun?.client?.begun ?? 0 }
 
   /// Dequeues the next transfer that may begin.
   ///
@@ -123,27 +149,27 @@ final class TransferQueue {
       }
     }
     for client in passed { waiting.insert(client) }
-    guard let found, let transfer = found.first else { return nil }
-    unlink(transfer)
-    transfer.link.hasBegun = true
+    guard let found, let transfer = found.first?.transfer else { return nil }
+    transfer.wait.begun = found
     turns += 1
     count(1, of: found)
+    remove(transfer)
     return transfer
   }
 
   /// Records that a dequeued transfer has ended. Does nothing if it was not dequeued.
   func ended(_ transfer: Transfer) {
-    guard transfer.link.hasBegun, let owner = transfer.link.owner else { return }
-    transfer.link.hasBegun = false
+    guard let owner = transfer.wait.begun else { return }
+    transfer.wait.begun = nil
     count(-1, of: owner)
-    forget(transfer)
+    forgetIfIdle(owner)
   }
 
   /// Removes and returns all waiting transfers.
   func takeAll() -> [Transfer] {
     var taken: [Transfer] = []
     taken.reserveCapacity(count)
-    while let transfer = waiting.first?.waiting.first?.first {
+    while let transfer = waiting.first?.waiting.first?.first?.transfer {
       steps += 1
       remove(transfer)
       taken.append(transfer)
@@ -167,36 +193,45 @@ final class TransferQueue {
   /// Both numbers are hashes with random seeds or addresses, so that a mixture identifies them.
   private static func key(_ client: UInt64, _ domain: UInt64) -> UInt64 { client &* 0x9E37_79B9_7F4A_7C15 ^ domain }
 
-  private func wait(_ transfer: Transfer, _ owner: Owner) -> Owner {
+  private func ownTurn(of transfer: Transfer) -> Turn {
+    if let turn = transfer.wait.turn { return turn }
+    let turn = Turn()
+    transfer.wait.turn = turn
+    return turn
+  }
+
+  private func append(_ turn: Turn, _ transfer: Transfer, _ owner: Owner) {
+    enter(turn, transfer, owner)
+    turn.previous = owner.last
+    if let last = owner.last { last.next = turn } else { owner.first = turn }
+    owner.last = turn
+  }
+
+  /// Lets an owner wait that did not. The caller adds the turn to its list.
+  private func enter(_ turn: Turn, _ transfer: Transfer, _ owner: Owner) {
     if owner.first == nil, let client = owner.client {
       client.waiting.insert(owner)
       if client.place < 0 { waiting.insert(client) }
     }
-    transfer.link = Link()
-    transfer.link.owner = owner
-    transfer.link.isWaiting = true
-    count += 1
-    return owner
+    (turn.transfer, turn.owner) = (transfer, owner)
   }
 
-  private func unlink(_ transfer: Transfer) {
-    guard let owner = transfer.link.owner, let client = owner.client else { return }
-    let (previous, next) = (transfer.link.previous, transfer.link.next)
-    if let previous { previous.link.next = next } else { owner.first = next }
-    if let next { next.link.previous = previous } else { owner.last = previous }
-    transfer.link.previous = nil
-    transfer.link.next = nil
-    transfer.link.isWaiting = false
-    count -= 1
+  private func leave(_ turn: Turn) {
+    guard let owner = turn.owner, let client = owner.client else { return }
+    let (previous, next) = (turn.previous, turn.next)
+    if let previous { previous.next = next } else { owner.first = next }
+    if let next { next.previous = previous } else { owner.last = previous }
+    (turn.transfer, turn.owner) = (nil, nil)
+    (turn.previous, turn.next) = (nil, nil)
     guard owner.first == nil else { return }
     client.waiting.remove(owner)
     if client.waiting.first == nil { waiting.remove(client) }
+    forgetIfIdle(owner)
   }
 
   /// Changes the number of an owner's transfers in flight.
   private func count(_ change: Int, of domain: Owner) {
     guard let client = domain.client else { return }
-    begun += change
     domain.begun += change
     client.begun += change
     if change > 0 { (domain.turn, client.turn) = (turns, turns) }
@@ -204,10 +239,9 @@ final class TransferQueue {
     if client.place >= 0 { waiting.update(client) }
   }
 
-  private func forget(_ transfer: Transfer) {
-    guard let domain = transfer.link.owner, let client = domain.client else { return }
-    transfer.link.owner = nil
-    if domain.first == nil, domain.begun == 0 { domains[TransferQueue.key(client.share, domain.share)] = nil }
+  private func forgetIfIdle(_ domain: Owner) {
+    guard let client = domain.client, domain.first == nil, domain.begun == 0 else { return }
+    domains[TransferQueue.key(client.share, domain.share)] = nil
   }
 }
 

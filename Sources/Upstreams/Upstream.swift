@@ -77,6 +77,8 @@ package protocol QuestionInFlight: AnyObject, Sendable {
   var startedAt: BootInstant { get }
   /// Whether another server may be asked after a failure.
   var isWanted: Bool { get }
+  /// Whether its clients have been answered, and it has left its place to others.
+  var hasNoClients: Bool { get }
   /// Something carries it from now on.
   func isCarried(by carrier: any QuestionCarrier)
   /// It has ended.
@@ -98,6 +100,7 @@ package final class OwnQuestion: QuestionInFlight, @unchecked Sendable {
   package let domain: DomainKey
   package let startedAt: BootInstant
   package let isWanted = true
+  package let hasNoClients = false
 
   /// Creates a question about a name, asked now.
   package init(_ name: DomainName, now: BootInstant) {

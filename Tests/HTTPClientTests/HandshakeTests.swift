@@ -323,7 +323,7 @@ import Testing
     #expect(others == (0, 3))
   }
 
-  @Test func `takes the turn of a client that joins, has fewer in flight, and none that wait`() throws {
+  @Test func `takes a turn of any client that has joined`() throws {
     let gate = Gate()
     let server = TestServer { request in
       if request.head.hasPrefix("GET /slow") { gate.wait() }
@@ -345,7 +345,7 @@ import Testing
       let stays = shared.waits == 1
       shared.transfers[0].isJoined(by: 2)
       let result = await one
-      // Those that wait do not go to a client with more in flight.
+      // The others wait for their own client.
       let waits = greedy.waits
       gate.open(8)
       _ = await many

@@ -103,6 +103,45 @@ import Testing
     #expect(begun == [6, 8])
   }
 
+  @Test func `a transfer for several clients begins with the first of their turns, and costs no other client one`() {
+    let queue = TransferQueue()
+    let all = (0..<40).map { _ in Transfer() }
+    // The first client has all the connections that it may have, and others wait.
+    for transfer in all[..<20] { queue.append(transfer, client: 1, domain: 7) }
+    var begun: [Transfer] = []
+    while let transfer = queue.next(free: 16 - begun.count) { begun.append(transfer) }
+    let (waiting, free) = (queue.count, 16 - begun.count)
+    #expect(waiting > 0)
+    // Another client asks for the last of these, and the first one for what that one asks for.
+    queue.append(all[20], client: 2, domain: 8)
+    queue.join(all[19], client: 2)
+    queue.join(all[19], client: 2)
+    queue.join(all[20], client: 1)
+    #expect(queue.count == waiting + 1)
+    var next: [Transfer] = []
+    while let transfer = queue.next(free: free - next.count) { next.append(transfer) }
+    #expect(Set(next.map(ObjectIdentifier.init)) == Set(all[19...20].map(ObjectIdentifier.init)))
+    // They count for the client whose turns they took, and go back into its list.
+    #expect(next.allSatisfy { queue.countOfClient($0) == 2 })
+    queue.takeBack(next[0])
+    #expect(queue.next(free: free - 1) === next[0])
+    for transfer in begun + next { queue.ended(transfer) }
+    #expect(queue.takeAll().count == waiting - 1 && queue.isEmpty)
+  }
+
+  @Test func `a transfer that leaves the queue leaves all lists`() {
+    let queue = TransferQueue()
+    let (first, second) = (Transfer(), Transfer())
+    queue.append(first, client: 1, domain: 1)
+    queue.append(second, client: 2, domain: 1)
+    for client in 2..<40 { queue.join(first, client: UInt64(client)) }
+    queue.remove(first)
+    #expect(queue.count == 1 && queue.next(free: 4) === second && queue.next(free: 4) == nil)
+    // One that does not wait has no list.
+    queue.join(first, client: 3)
+    #expect(queue.isEmpty && queue.next(free: 4) == nil)
+  }
+
   @Test func `taking ten times as many transfers takes ten times the steps`() {
     func steps(_ count: Int, owners: Int) -> Int {
       let queue = TransferQueue()

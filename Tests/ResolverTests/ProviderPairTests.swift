@@ -76,12 +76,24 @@ import Testing
     let second = Joining(client: 2)
     pair.join(second)
     #expect(second.carriers == 1 && carrier.clients == [second.client])
+    first.hasNoClients = true
     pair.isLate()
     #expect(!pair.hasNoClients && carrier.ends == 0)
+    second.hasNoClients = true
     pair.isLate()
     #expect(pair.hasNoClients && carrier.ends == 1)
     pair.wasCarried(by: carrier)
     #expect(first.carriers == 0 && second.carriers == 0)
+  }
+
+  @Test func `the next transfer takes a turn of each client that has joined`() {
+    let pair = SharedTransfer(for: Joining(client: 1), on: loop)
+    // Between two servers nothing carries it.
+    let second = Joining(client: 2)
+    pair.join(second)
+    let carrier = QueuedCarrier()
+    pair.isCarried(by: carrier)
+    #expect(carrier.clients == [second.client] && second.carriers == 1)
   }
 
   @Test func `once both families were asked for, the next question fetches both`() throws {
@@ -307,6 +319,7 @@ private final class Joining: QuestionInFlight, @unchecked Sendable {
   let domain = DomainKey.none
   let startedAt = BootInstant(nanoseconds: 0)
   let isWanted = true
+  var hasNoClients = false
   private(set) var carriers = 0
 
   init(client: UInt64) { self.client = ClientKey(value: client) }

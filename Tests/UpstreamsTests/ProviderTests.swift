@@ -225,6 +225,7 @@ private final class AbandonedQuestion: QuestionInFlight, @unchecked Sendable {
   let domain = OwnQuestion(name("www.example.com"), now: BootInstant(nanoseconds: 0)).domain
   let startedAt = BootInstant(nanoseconds: 1_000_000_000_000)
   var isWanted = true
+  let hasNoClients = false
   func isCarried(by carrier: any QuestionCarrier) {}
   func wasCarried(by carrier: any QuestionCarrier) {}
   func gotConnection() {}

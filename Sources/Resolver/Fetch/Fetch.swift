@@ -53,6 +53,8 @@ final class Fetch: QuestionInFlight, @unchecked Sendable {
   var usualPatienceEnd: BootInstant
   /// What carries it now.
   private var carriers: [any QuestionCarrier] = []
+  /// Clients beside the first one, as many as have a turn of their own while it waits for a connection.
+  private var others: [ClientKey] = []
   /// The failure to report if no upstream has an answer: the first one that excludes LocalDNS, or the last one.
   var failed: FetchResult?
   /// The first empty answer that may only mean "not in the list".
@@ -114,18 +116,28 @@ final class Fetch: QuestionInFlight, @unchecked Sendable {
 
   var isWanted: Bool { !isDisplaced }
 
+  var hasNoClients: Bool { place == nil }
+
   /// The timer fires.
   func timeHasCome() { resolver.assumeIsolated { $0.timeHasCome(self) } }
 
-  func isCarried(by carrier: any QuestionCarrier) { carriers.append(carrier) }
+  func isCarried(by carrier: any QuestionCarrier) {
+    carriers.append(carrier)
+    for client in others { carrier.isJoined(by: client) }
+    if hasNoClients { carrier.isLate() }
+  }
 
   func wasCarried(by carrier: any QuestionCarrier) { carriers.removeAll { $0 === carrier } }
 
   /// Whether it waits for a connection, because of other questions.
   var isQueued: Bool { carriers.contains { $0.isQueued } }
 
-  /// Another client waits for it as well.
-  func isJoined(by client: ClientKey) { for carrier in carriers { carrier.isJoined(by: client) } }
+  /// A client waits for it as well.
+  func isJoined(by client: ClientKey) {
+    guard client != self.client, others.count < Fetch.mostOthers, !others.contains(client) else { return }
+    others.append(client)
+    for carrier in carriers { carrier.isJoined(by: client) }
+  }
 
   /// Its clients have been answered, and its transfers have not ended.
   func isLate() { for carrier in carriers { carrier.isLate() } }
@@ -142,6 +154,7 @@ final class Fetch: QuestionInFlight, @unchecked Sendable {
     !isRefresh && epoch == other.epoch && configuration === other.configuration
   }
 
+  private static let mostOthers = 16
   /// How often the timer looks at a question that waits for a connection.
   static let queueInterval = ResolverSettings.localDNSDelay / 4
   /// An answer that is given so long after the clients' time is over has come before the machine slept.

@@ -12,8 +12,6 @@ final class SharedTransfer: QuestionInFlight, QuestionCarrier, @unchecked Sendab
   private let waiters: Waiters
   private var outcome: Result<ProviderReplies, UpstreamFailure>?
   private var asking: [any QuestionInFlight]
-  /// How many of these have been answered.
-  private var answered = 0
   private var carrier: (any QuestionCarrier)?
 
   init(for asking: any QuestionInFlight, on loop: any Loop) {
@@ -32,6 +30,7 @@ final class SharedTransfer: QuestionInFlight, QuestionCarrier, @unchecked Sendab
 
   func isCarried(by carrier: any QuestionCarrier) {
     self.carrier = carrier
+    for question in asking.dropFirst() { carrier.isJoined(by: question.client) }
     for question in asking { question.isCarried(by: self) }
   }
 
@@ -43,12 +42,11 @@ final class SharedTransfer: QuestionInFlight, QuestionCarrier, @unchecked Sendab
   var isQueued: Bool { carrier?.isQueued ?? false }
 
   /// Whether all its questions have been answered, so that it may end to make room: no other one may wait for it.
-  var hasNoClients: Bool { answered == asking.count }
+  var hasNoClients: Bool { asking.allSatisfy { $0.hasNoClients } }
 
   func isJoined(by client: ClientKey) { carrier?.isJoined(by: client) }
 
   func isLate() {
-    answered += 1
     if hasNoClients { carrier?.isLate() }
   }
 
@@ -56,8 +54,8 @@ final class SharedTransfer: QuestionInFlight, QuestionCarrier, @unchecked Sendab
   func join(_ question: any QuestionInFlight) {
     asking.append(question)
     guard let carrier else { return }
-    question.isCarried(by: self)
     carrier.isJoined(by: question.client)
+    question.isCarried(by: self)
   }
 
   /// Ends the transfer and resumes all callers.
