@@ -189,7 +189,7 @@ final class Generation {
   /// Fails a transfer whose time is up. The failure is `busy` if it waited for a connection most of the time while others
   /// were answered, which is not the server's fault, and `timeout` otherwise.
   fileprivate func timeOut(_ transfer: Transfer, after time: Duration) {
-    let isProven = carrier.isProven && settings.heardAt + time >= loop.now
+    let isProven = carrier.isProven && settings.answeredAt + time >= loop.now
     var atServer = isProven ? .zero : time
     if isProven, let start = transfer.handedOverAt, carrier.hasConnection(transfer) {
       atServer = loop.now - start

@@ -32,6 +32,8 @@ final class OriginSettings {
   private var answered: (address: SocketAddress, at: BootInstant)?
   /// When the last octet of HTTP arrived, or the last handshake succeeded.
   private(set) var heardAt = BootInstant(nanoseconds: .min)
+  /// When the last request was answered.
+  private(set) var answeredAt = BootInstant(nanoseconds: .min)
   /// How TLS connections are opened without libcurl; nil if libcurl carries all transfers.
   let tls: TLSContext?
   /// Whether the server was found not to speak HTTP/2, so that libcurl carries its transfers.
@@ -102,6 +104,7 @@ final class OriginSettings {
 
   /// A request has been answered, at the address that `address` gives.
   func isAnswered(at now: BootInstant, by address: @autoclosure () -> SocketAddress?) {
+    answeredAt = now
     guard addresses.count > 1 || !silent.isEmpty, answered.map({ now - $0.at >= Self.moment }) ?? true,
       let address = address()
     else {
