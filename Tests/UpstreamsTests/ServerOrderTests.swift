@@ -213,12 +213,12 @@ import Testing
     now = now + .seconds(600)
     var handshakes = due(&order)
     #expect(handshakes == [ServerOrder.Handshake(server: 0)])
-    var isReturning = order.takeReturn()
+    var isReturning = order.takeReturn(of: 0)
     #expect(!isReturning)
     order.ended(0, true, now: now)
-    isReturning = order.takeReturn()
+    isReturning = order.takeReturn(of: 0)
     #expect(isReturning)
-    isReturning = order.takeReturn()
+    isReturning = order.takeReturn(of: 0)
     #expect(!isReturning)
     // No verdict: it is put off.
     order.failed(0, sentAt: now, now: now)
@@ -239,8 +239,39 @@ import Testing
     now = now + .seconds(600)
     _ = due(&order)
     order.ended(0, false, now: now)
-    let isReturning = order.takeReturn()
+    let isReturning = order.takeReturn(of: 0)
     #expect(!isReturning)
     #expect(order.nextHandshake(silence: silence, now: now) == now + .seconds(600))
+  }
+
+  @Test mutating func `after a verdict that moved the order each client asks the first server once more`() {
+    var order = order(2, attempts: 1)
+    order.failed(0, sentAt: now, now: now)
+    order.gaveVerdict(1, now: now)
+    var tries: [Bool] = []
+    for client in [1, 1, 2, 1, 0, 3] as [UInt64] { tries.append(order.takeReturn(of: client)) }
+    #expect(tries == [true, false, true, false, false, true])
+    tries = []
+    for client in 4..<100 as Range<UInt64> { tries.append(order.takeReturn(of: client)) }
+    #expect(tries.count { $0 } == 61)
+    // Its verdict puts it first again, and then there is nothing to try.
+    order.gaveVerdict(0, now: now)
+    tries = [order.takeReturn(of: 200)]
+    order.failed(0, sentAt: now, now: now)
+    order.gaveVerdict(1, now: now)
+    tries.append(order.takeReturn(of: 1))
+    // A server that is left out is not tried, nor at once when it is back.
+    _ = order.lose(0, loss())
+    tries.append(order.takeReturn(of: 2))
+    #expect(tries == [false, true, false])
+  }
+
+  @Test mutating func `a server that was left out is tried after its time and not before`() {
+    var order = order(2)
+    _ = order.lose(0, loss())
+    order.ended(0, true, now: now)
+    #expect(order.servers == [1, 0])
+    let tries = [order.takeReturn(of: 1), order.takeReturn(of: 2)]
+    #expect(tries == [false, false])
   }
 }

@@ -240,9 +240,9 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     var mayRepeat = left > 1 && !isSilent
     let servers = servers
     var places = order.servers[...]
-    // The first server has shaken hands: it has the short patience to give a verdict.
-    var isReturning = order.takeReturn()
-    if isReturning { places = [0] + places }
+    // The first server may be back: it has the short patience to give a verdict.
+    var isReturning = order.takeReturn(of: asking.clientShare)
+    if isReturning { places = [0] + places.filter { $0 != 0 } }
     // The clients of a question that is not wanted have been answered, so it gets no further transfers.
     while left > 0, hasUnits, asking.isWanted, let index = places.popFirst() {
       let isShort = isReturning || isSilent && left > 1 && !places.isEmpty

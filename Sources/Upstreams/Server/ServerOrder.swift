@@ -43,6 +43,8 @@ struct ServerOrder: ~Copyable {
   private var movedAt: BootInstant?
   /// Whether the first server has shaken hands, so that the next question goes there.
   private var isReturning = false
+  /// Clients that have asked the first server since a verdict put another one first; nil if it lost its place otherwise.
+  private var triedFirst: Set<UInt64>?
   private var wantedAt = BootInstant(nanoseconds: .min)
   private let attemptsBeforeSwitch: Int
   private let returnToFirst: Duration
@@ -53,6 +55,8 @@ struct ServerOrder: ~Copyable {
   /// … and less often when the last question that they would have got is this old.
   private static let (idleInterval, idleTime) = (Duration.seconds(10), Duration.seconds(600))
   static let longestHandshake = Duration.seconds(3)
+  /// The most clients that try the first server once more.
+  private static let mostTries = 64
   /// A server that was heard within this time is alive, whatever becomes of a new connection; with an open connection, on
   /// which questions without answers may keep it from saying anything, it has longer.
   static func moment(isConnected: Bool) -> Duration { .seconds(isConnected ? 10 : 1) }
@@ -88,10 +92,20 @@ struct ServerOrder: ~Copyable {
     states.indices.compactMap { index in states[index].loss.map { (index, $0) } }
   }
 
-  /// Whether the next question goes to the first server, and after a while to the present one. Asked once.
-  mutating func takeReturn() -> Bool {
-    defer { isReturning = false }
-    return isReturning && current != 0 && states[0].loss == nil
+  /// Whether a question goes to the first server, and after a while to the present one: the next question of all when a
+  /// handshake with the first one has succeeded, and one of each client when a verdict has put another one first. That may
+  /// have been a name that only this one answers, and the first one still answers the names of others. Asked once a question.
+  ///
+  /// - Parameter client: the client's share; 0 for the daemon's own questions, which do not try.
+  mutating func takeReturn(of client: UInt64) -> Bool {
+    let isReturning = isReturning
+    self.isReturning = false
+    guard current != 0, states[0].loss == nil else { return false }
+    guard client != 0, let tried = triedFirst, tried.count < ServerOrder.mostTries, !tried.contains(client) else {
+      return isReturning
+    }
+    triedFirst?.insert(client)
+    return true
   }
 
   // MARK: What happens
@@ -115,7 +129,7 @@ struct ServerOrder: ~Copyable {
     states[server].loss = nil
     if server == 0 { (current, movedAt) = (0, nil) }
     guard server != current, endsSilence || states[current].failures >= attemptsBeforeSwitch else { return false }
-    (current, movedAt) = (server, now)
+    (current, movedAt, triedFirst) = (server, now, [])
     return true
   }
 
@@ -137,7 +151,7 @@ struct ServerOrder: ~Copyable {
       // Whichever comes back first is asked; the order begins again.
       (current, movedAt) = (0, nil)
     } else if server == current {
-      (current, movedAt) = (servers[0], loss.since)
+      (current, movedAt, triedFirst) = (servers[0], loss.since, nil)
     }
     return true
   }
