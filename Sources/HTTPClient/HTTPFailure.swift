@@ -33,7 +33,7 @@ public struct HTTPFailure: Error, Hashable, Sendable {
     case badHTTP
     /// The request is malformed and was not sent.
     case badRequest
-    /// The origin was closed.
+    /// The origin was closed, or the transfer made room for others: no failure of the server.
     case cancelled
     /// The client itself failed: no memory, or a library refused what it was given.
     case `internal`
@@ -79,9 +79,8 @@ extension HTTPFailure {
   static let calm = HTTPFailure(.calm, "the server asked for fewer transfers")
   /// The connection ended, and the owner of the transfer does not let it be sent once more.
   static let notRepeated = HTTPFailure(.reset, "the connection ended, and the request may not be sent once more")
-
-  /// Another transfer waited for its place.
-  static let noClients = HTTPFailure(.busy, "the clients have been answered")
+  /// Its clients had been answered, and it waited, or another transfer waited for its place.
+  static let noClients = HTTPFailure(.cancelled, "the clients have been answered")
 
   /// A failed system call for a connection.
   ///

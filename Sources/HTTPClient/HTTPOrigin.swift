@@ -175,8 +175,8 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     }
     guard generation === current, !isClosed else { return }
     switch result {
-    // The transfer waited for other transfers, which says nothing about the connections.
-    case .failure(let failure) where failure.kind == .busy: return
+    // The transfer waited for other transfers or made room for them, which says nothing about the connections.
+    case .failure(let failure) where failure.kind == .busy || failure.kind == .cancelled: return
     // Some questions take long on any connection.
     case .failure(let failure) where failure.kind == .timeout && !isLifeless: return
     case .failure(let failure) where failure.kind == .timeout: timeoutsInARow += 1

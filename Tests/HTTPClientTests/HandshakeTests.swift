@@ -381,7 +381,7 @@ import Testing
       return (results, await many + [queued])
     }
     #expect(results.allSatisfy { $0.response != nil })
-    #expect(late.count { $0.failure?.kind == .busy } >= 1)
+    #expect(late.count { $0.failure?.kind == .cancelled } >= 1)
     #expect(late.contains { $0.response != nil })
   }
 

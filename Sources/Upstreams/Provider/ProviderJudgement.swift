@@ -60,7 +60,7 @@ extension HTTPDNSProvider {
   ) -> UpstreamFailure {
     var failure = failure
     if let transport = failure.transport {
-      if transport.kind != .timeout, transport.kind != .busy, let index = place(of: server) { order.isOver(index) }
+      if ![.timeout, .busy, .cancelled].contains(transport.kind), let index = place(of: server) { order.isOver(index) }
       if transport.kind == .calm, let length = pause.askedForCalm(now: loop.now) {
         pauses(for: length, because: "it asks for fewer requests at a time", failure.advice)
       }
