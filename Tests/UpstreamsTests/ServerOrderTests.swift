@@ -266,6 +266,18 @@ import Testing
     #expect(tries == [false, true, false])
   }
 
+  @Test mutating func `a verdict that moves the order between others lets nobody ask the first server again`() {
+    var order = order(3, attempts: 1)
+    order.failed(0, sentAt: now, now: now)
+    order.gaveVerdict(1, now: now)
+    var tries = [order.takeReturn(of: 1)]
+    order.failed(1, sentAt: now, now: now)
+    order.gaveVerdict(2, now: now)
+    #expect(order.first == 2)
+    tries += [order.takeReturn(of: 1), order.takeReturn(of: 2)]
+    #expect(tries == [true, false, true])
+  }
+
   @Test mutating func `a server that was left out is tried after its time and not before`() {
     var order = order(2)
     _ = order.lose(0, loss())

@@ -129,7 +129,8 @@ struct ServerOrder: ~Copyable {
     states[server].loss = nil
     if server == 0 { (current, movedAt) = (0, nil) }
     guard server != current, endsSilence || states[current].failures >= attemptsBeforeSwitch else { return false }
-    (current, movedAt, triedFirst) = (server, now, [])
+    if current == 0 { triedFirst = [] }
+    (current, movedAt) = (server, now)
     return true
   }
 
