@@ -135,17 +135,18 @@ final class Generation {
     guard !isClosed, !waiting.isEmpty else { return }
     carrier.start(batch)
     if !waiting.isEmpty { wait(batch) }
+    endIfDrained()
   }
 
   /// The owners of transfers that wait for a connection do not count that time, unless there is none yet.
   private func wait(_ transfers: [Transfer]) {
     guard !isClosed else { return }
-    if carrier.isBusy { for transfer in transfers where transfer.isWaiting { isQueued(transfer) } }
+    if carrier.isBusy { for transfer in transfers where transfer.isWaiting { waitForOthers(transfer) } }
     makeRoom()
   }
 
-  /// A transfer waits for others. One without clients does not.
-  private func isQueued(_ transfer: Transfer) {
+  /// A transfer that waits for others does so only for clients.
+  private func waitForOthers(_ transfer: Transfer) {
     transfer.isQueued = true
     if transfer.hasNoClients { finish(transfer, .failure(.noClients)) }
   }
@@ -153,11 +154,11 @@ final class Generation {
   /// Lets a waiting transfer also take a turn of another client.
   func isJoined(_ transfer: Transfer, by client: UInt64) {
     waiting.join(transfer, client: client)
-    startSoon()
+    if transfer.isWaiting { startSoon() }
   }
 
-  /// Ends a transfer without clients if it waits, or if another one waits for its place. One that is late when it begins may
-  /// find a connection first.
+  /// Ends a transfer without clients if it waits, or if another one waits for its place. `begin` may call this, through the
+  /// owner: then the transfer is the last of the turn, and `start` finds out whether it has to wait.
   func isLate(_ transfer: Transfer) {
     if transfer.isWaiting, fresh.last !== transfer { finish(transfer, .failure(.noClients)) }
     makeRoom()
@@ -235,6 +236,7 @@ extension Generation {
   /// Queues a transfer once more that the server has not processed, or ends it if it must not be sent once more.
   func startAgain(_ transfer: Transfer) {
     let wasSent = carrier.wasSent(transfer)
+    guard !transfer.hasNoClients else { return finish(transfer, .failure(.noClients)) }
     guard !wasSent || transfer.mayRepeat() else { return finish(transfer, .failure(.notRepeated)) }
     waiting.ended(transfer)
     if wasSent { transfer.timesSent += 1 }

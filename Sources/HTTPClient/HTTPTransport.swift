@@ -43,6 +43,12 @@ public protocol CarriedTransfer: AnyObject {
   func isLate()
 }
 
+/// The clients of a question that several ask for.
+public enum CarriedClients {
+  /// As many as this, beside the first one, have a turn of their own while it waits for a connection.
+  public static let most = 16
+}
+
 /// Carries requests to one server: `HTTPOrigin`, or a script in a test. Used on its loop.
 public protocol HTTPTransport: AnyObject, Sendable {
   /// Sends a request and waits until the transfer ends, at the latest after `timeout`.

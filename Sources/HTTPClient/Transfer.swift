@@ -120,10 +120,11 @@ final class Transfer: CarriedTransfer {
     owner = nil
     isQueued = false
     hasNoClients = false
+    wait.forgetClients()
   }
 
   func isJoined(by client: UInt64) {
-    if isWaiting { generation?.isJoined(self, by: client) }
+    if continuation != nil { generation?.isJoined(self, by: client) }
   }
 
   func isLate() {

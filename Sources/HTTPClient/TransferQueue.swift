@@ -37,25 +37,33 @@ final class TransferQueue {
 
   /// A transfer in an owner's list.
   fileprivate final class Turn {
+    /// The client that it is a turn of.
+    var client: UInt64
     /// Both are nil if it is in no list.
     var transfer: Transfer?
     var owner: Owner?
     var previous: Turn?
     var next: Turn?
+
+    init(_ client: UInt64) { self.client = client }
   }
 
   /// What the queue knows of a transfer.
   struct Wait {
     /// In the list of the client that asked first. Kept for the transfer's next request.
     fileprivate var turn: Turn?
-    /// In the lists of other clients.
+    /// In the lists of other clients, also while the transfer does not wait: it may have to wait again.
     fileprivate var others: [Turn] = []
+    fileprivate var domain: UInt64 = 0
     /// The owner whose turn it took.
     fileprivate var begun: Owner?
 
     init() {}
 
     fileprivate var isWaiting: Bool { turn?.owner != nil }
+
+    /// Forgets the clients of a request that has ended.
+    mutating func forgetClients() { if !others.isEmpty { others = [] } }
   }
 
   /// The number of waiting transfers.
@@ -69,8 +77,6 @@ final class TransferQueue {
 
   /// Clients that are remembered, also without transfers: making one costs more than finding it.
   private static let mostClients = 256
-  /// Clients beside the first one in whose lists a transfer waits.
-  private static let mostOthers = 16
 
   /// The number of owners and transfers visited, for tests.
   private(set) var steps = 0
@@ -83,33 +89,27 @@ final class TransferQueue {
   ///   - client: identifies the client; 0 is not limited.
   ///   - domain: identifies the domain; 0 is not limited.
   func append(_ transfer: Transfer, client: UInt64, domain: UInt64) {
-    append(ownTurn(of: transfer), transfer, owner(client, domain))
-    count += 1
+    let turn = transfer.wait.turn ?? Turn(client)
+    turn.client = client
+    (transfer.wait.turn, transfer.wait.domain) = (turn, domain)
+    enterLists(transfer, TransferQueue.append)
   }
 
-  /// Lets a waiting transfer also wait in the list of another client, which asks the same.
-  func join(_ transfer: Transfer, client: UInt64) {
-    guard transfer.wait.isWaiting, let domain = transfer.wait.turn?.owner,
-      transfer.wait.others.count < TransferQueue.mostOthers
-    else { return }
-    func isOfClient(_ turn: Turn) -> Bool { turn.owner?.client?.share == client }
-    guard !isOfClient(transfer.wait.turn!), !transfer.wait.others.contains(where: isOfClient) else { return }
-    let turn = Turn()
-    append(turn, transfer, owner(client, domain.share))
-    transfer.wait.others.append(turn)
-  }
-
-  /// Returns a dequeued transfer to the front of the list whose turn it took.
+  /// Returns a dequeued transfer to the front of its owners' lists.
   func takeBack(_ transfer: Transfer) {
-    guard let begun = transfer.wait.begun else { return }
-    let (client, domain) = (begun.client?.share ?? 0, begun.share)
+    guard transfer.wait.begun != nil else { return }
     ended(transfer)
-    let (turn, owner) = (ownTurn(of: transfer), owner(client, domain))
-    turn.next = owner.first
-    enter(turn, transfer, owner)
-    if let first = turn.next { first.previous = turn } else { owner.last = turn }
-    owner.first = turn
-    count += 1
+    enterLists(transfer, TransferQueue.prepend)
+  }
+
+  /// Lets a transfer also wait in the list of another client, which asks the same.
+  func join(_ transfer: Transfer, client: UInt64) {
+    let (turn, others) = (transfer.wait.turn, transfer.wait.others)
+    guard turn?.client != client, others.count < CarriedClients.most, !others.contains(where: { $0.client == client })
+    else { return }
+    let fresh = Turn(client)
+    transfer.wait.others.append(fresh)
+    if transfer.wait.isWaiting { enter(fresh, transfer, TransferQueue.append) }
   }
 
   /// Removes a waiting transfer. Does nothing if it is not waiting.
@@ -118,10 +118,7 @@ final class TransferQueue {
   func remove(_ transfer: Transfer) {
     guard transfer.wait.isWaiting, let turn = transfer.wait.turn else { return }
     leave(turn)
-    if !transfer.wait.others.isEmpty {
-      for turn in transfer.wait.others { leave(turn) }
-      transfer.wait.others = []
-    }
+    for turn in transfer.wait.others { leave(turn) }
     count -= 1
   }
 
@@ -193,27 +190,34 @@ final class TransferQueue {
   /// Both numbers are hashes with random seeds or addresses, so that a mixture identifies them.
   private static func key(_ client: UInt64, _ domain: UInt64) -> UInt64 { client &* 0x9E37_79B9_7F4A_7C15 ^ domain }
 
-  private func ownTurn(of transfer: Transfer) -> Turn {
-    if let turn = transfer.wait.turn { return turn }
-    let turn = Turn()
-    transfer.wait.turn = turn
-    return turn
+  /// Enters the lists of all clients of a transfer.
+  private func enterLists(_ transfer: Transfer, _ link: (Turn, Owner) -> Void) {
+    if let turn = transfer.wait.turn { enter(turn, transfer, link) }
+    for turn in transfer.wait.others { enter(turn, transfer, link) }
+    count += 1
   }
 
-  private func append(_ turn: Turn, _ transfer: Transfer, _ owner: Owner) {
-    enter(turn, transfer, owner)
-    turn.previous = owner.last
-    if let last = owner.last { last.next = turn } else { owner.first = turn }
-    owner.last = turn
-  }
-
-  /// Lets an owner wait that did not. The caller adds the turn to its list.
-  private func enter(_ turn: Turn, _ transfer: Transfer, _ owner: Owner) {
+  /// Enters an owner's list at the end that `link` chooses. The owner waits from then on.
+  private func enter(_ turn: Turn, _ transfer: Transfer, _ link: (Turn, Owner) -> Void) {
+    let owner = owner(turn.client, transfer.wait.domain)
     if owner.first == nil, let client = owner.client {
       client.waiting.insert(owner)
       if client.place < 0 { waiting.insert(client) }
     }
     (turn.transfer, turn.owner) = (transfer, owner)
+    link(turn, owner)
+  }
+
+  private static func append(_ turn: Turn, to owner: Owner) {
+    turn.previous = owner.last
+    if let last = owner.last { last.next = turn } else { owner.first = turn }
+    owner.last = turn
+  }
+
+  private static func prepend(_ turn: Turn, to owner: Owner) {
+    turn.next = owner.first
+    if let first = owner.first { first.previous = turn } else { owner.last = turn }
+    owner.first = turn
   }
 
   private func leave(_ turn: Turn) {

@@ -88,6 +88,8 @@ package protocol QuestionInFlight: AnyObject, Sendable {
 }
 
 extension QuestionInFlight {
+  /// As many clients beside the first one have a turn of their own while it waits for a connection.
+  package static var mostOthers: Int { CarriedClients.most }
   /// The client's share of the connections.
   package var clientShare: UInt64 { client.value }
   /// The domain's share of the client's.

@@ -116,13 +116,18 @@ final class TestOwner: TransferOwner, @unchecked Sendable {
   private(set) var ended = 0
   private(set) var connections = 0
 
+  /// Whether its clients have been answered before it is sent.
+  var isLate = false
+
   init(client: UInt64, domain: UInt64 = 1) { (clientShare, domainShare) = (client, domain) }
 
   /// The number of transfers that wait for a connection.
   var waits: Int { transfers.count { $0.isQueued } }
 
   func isCarried(by transfer: (any CarriedTransfer)?) {
-    if let transfer { transfers.append(transfer) } else { ended += 1 }
+    guard let transfer else { return ended += 1 }
+    transfers.append(transfer)
+    if isLate { transfer.isLate() }
   }
   func gotConnection() { connections += 1 }
 

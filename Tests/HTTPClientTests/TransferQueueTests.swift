@@ -125,6 +125,11 @@ import Testing
     #expect(next.allSatisfy { queue.countOfClient($0) == 2 })
     queue.takeBack(next[0])
     #expect(queue.next(free: free - 1) === next[0])
+    // One that waits again, or is joined before that, has all its turns.
+    queue.join(next[1], client: 3)
+    queue.ended(next[1])
+    queue.append(next[1], client: next[1] === all[20] ? 2 : 1, domain: 8)
+    #expect(queue.next(free: 1) === next[1] && queue.countOfClient(next[1]) == 1)
     for transfer in begun + next { queue.ended(transfer) }
     #expect(queue.takeAll().count == waiting - 1 && queue.isEmpty)
   }
@@ -137,7 +142,7 @@ import Testing
     for client in 2..<40 { queue.join(first, client: UInt64(client)) }
     queue.remove(first)
     #expect(queue.count == 1 && queue.next(free: 4) === second && queue.next(free: 4) == nil)
-    // One that does not wait has no list.
+    // One that does not wait is in no list.
     queue.join(first, client: 3)
     #expect(queue.isEmpty && queue.next(free: 4) == nil)
   }
