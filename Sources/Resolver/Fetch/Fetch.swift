@@ -53,6 +53,8 @@ final class Fetch: QuestionInFlight, @unchecked Sendable {
   var usualPatienceEnd: BootInstant
   /// What carries it now.
   private var carriers: [any QuestionCarrier] = []
+  /// Whether one of those has ended while it waited for a connection, because of other questions.
+  private(set) var hasWaitedInVain = false
   /// Clients beside the first one, as many as have a turn of their own while it waits for a connection.
   private var others: [ClientKey] = []
   /// The failure to report if no upstream has an answer: the first one that excludes LocalDNS, or the last one.
@@ -127,7 +129,10 @@ final class Fetch: QuestionInFlight, @unchecked Sendable {
     if hasNoClients { carrier.isLate() }
   }
 
-  func wasCarried(by carrier: any QuestionCarrier) { carriers.removeAll { $0 === carrier } }
+  func wasCarried(by carrier: any QuestionCarrier) {
+    if carrier.isQueued { hasWaitedInVain = true }
+    carriers.removeAll { $0 === carrier }
+  }
 
   /// Whether it waits for a connection, because of other questions.
   var isQueued: Bool { carriers.contains { $0.isQueued } }
@@ -154,7 +159,6 @@ final class Fetch: QuestionInFlight, @unchecked Sendable {
     !isRefresh && epoch == other.epoch && configuration === other.configuration
   }
 
-  private static let mostOthers = 16
   /// How often the timer looks at a question that waits for a connection.
   static let queueInterval = ResolverSettings.localDNSDelay / 4
   /// An answer that is given so long after the clients' time is over has come before the machine slept.

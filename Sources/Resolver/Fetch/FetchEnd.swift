@@ -61,7 +61,7 @@ extension Resolver {
     case .success(let answer):
       if fetch.isAnswered, result.source.isLocalDNS, isSettledWithoutLocal(fetch) { return }
       fetch.hasAnswer = true
-      if result.source.isLocalDNS, fetch.isQueued {
+      if result.source.isLocalDNS, fetch.isQueued || fetch.hasWaitedInVain {
         // Its client's other questions have the client's connections. Nobody else gets what the provider may know better.
         given = .success(ofExistingName(answer, fetch.asked))
       } else {

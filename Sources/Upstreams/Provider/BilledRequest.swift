@@ -14,6 +14,7 @@ final class BilledRequest: TransferOwner, QuestionCarrier {
   private var reserved = 0
   /// Nil before and after.
   private var transfer: (any CarriedTransfer)?
+  private var hasWaitedInVain = false
 
   init(_ question: any QuestionInFlight, of provider: HTTPDNSProvider, units: Int) {
     (self.question, self.provider, self.units) = (question, provider, units)
@@ -31,11 +32,13 @@ final class BilledRequest: TransferOwner, QuestionCarrier {
   func gotConnection() { question.gotConnection() }
 
   func isCarried(by transfer: (any CarriedTransfer)?) {
+    hasWaitedInVain = self.transfer?.isQueued ?? false
     self.transfer = transfer
     if transfer != nil { question.isCarried(by: self) }
   }
 
-  var isQueued: Bool { transfer?.isQueued ?? false }
+  /// At its end, whether it waited until then.
+  var isQueued: Bool { transfer?.isQueued ?? hasWaitedInVain }
   func isJoined(by client: ClientKey) { transfer?.isJoined(by: client.value) }
   func isLate() { transfer?.isLate() }
 

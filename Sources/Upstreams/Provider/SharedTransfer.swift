@@ -35,8 +35,8 @@ final class SharedTransfer: QuestionInFlight, QuestionCarrier, @unchecked Sendab
   }
 
   func wasCarried(by carrier: any QuestionCarrier) {
-    self.carrier = nil
     for question in asking { question.wasCarried(by: self) }
+    self.carrier = nil
   }
 
   var isQueued: Bool { carrier?.isQueued ?? false }
