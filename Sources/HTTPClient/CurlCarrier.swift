@@ -170,8 +170,8 @@ final class CurlCarrier: Carrier {
     let idle = offered.filter { $0.handedOverAt != nil && !hasConnection($0) }
     offered = []
     guard !idle.isEmpty else { return }
+    room = max(1, handedOver - idle.count)
     generation.takeBack(idle)
-    room = max(1, handedOver)
   }
 
   func detach(_ transfer: Transfer) {
@@ -298,8 +298,8 @@ final class CurlCarrier: Carrier {
         if case .failure(let failure) = result, failure.kind == .refused, hasOthersAtServer(transfer) {
           // The host takes no more connections, and the transfer waits for one of those that it has.
           transfer.refusedConnection = failure
+          (room, isFull) = (max(1, handedOver - 1), true)
           generation.takeBack([transfer])
-          (room, isFull) = (max(1, handedOver), true)
           continue
         }
         if case .response(let response) = result { learn(from: handle, httpVersion: response.httpVersion) }
