@@ -88,6 +88,9 @@ package struct UpstreamFailure: Error, Sendable, Equatable {
     return self.steps.map { TrailStep(name, $0, self.absence) }
   }
 
+  /// Whether the transfer made room for others, or its connections were closed here: no failure of the provider.
+  var isCancelled: Bool { self.transport?.kind == .cancelled }
+
   /// Whether a table has no such name, so that the next upstream decides as if there were no table.
   package var isNotListed: Bool { self.absence == .notListed || self.absence == .switchedOff }
 }

@@ -256,7 +256,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
         failure.reason = "\(servers[index]): \(problem.reason)"
         // A server that answers other names was found and reached.
         if problem.transport?.kind == .timeout, !patience.hasSeveralWithout { failure.advice = "" }
-        if !problem.consequence.isOurs { lastFailure = (failure.reason, failure.advice, loop.now) }
+        if !problem.isCancelled { lastFailure = (failure.reason, failure.advice, loop.now) }
         steps.append(failure.explanation)
         failure.steps = steps
         switch problem.consequence {
@@ -364,9 +364,8 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     let begin = loop.now
     isSent(to: server, transport, asking)
     let result = await exchange(transport, server, asked, for: asking, timeout: timeout)
-    if case .failure(let failure) = result, let cause = failure.cause, failure.transport?.kind != .cancelled {
-      counters.failures.count(cause)
-    }
+    if case .failure(let failure) = result, failure.isCancelled { return result }
+    if case .failure(let failure) = result, let cause = failure.cause { counters.failures.count(cause) }
     observer?.asked(asked, result, time: loop.now - begin)
     return result
   }
