@@ -197,9 +197,29 @@ import Testing
     let (kinds, generations) = try withOrigin(server) { origin in
       (await origin.burst(30, timeout: .milliseconds(50)).map { $0.failure?.kind }, origin.generationCount)
     }
-    // With more transfers than connections some have waited for us, not for the server.
-    #expect(kinds.allSatisfy { $0 == .timeout || $0 == .busy })
+    // There are more transfers than connections, but the server has answered nobody.
+    #expect(kinds.allSatisfy { $0 == .timeout })
     #expect(generations == 2)
+  }
+
+  @Test func `a transfer that waits while others are answered has reached our own limit`() throws {
+    let server = TestServer { request in
+      request.head.hasPrefix("GET /slow") ? .stall : .send(response("x"))
+    }
+    defer { server.stop() }
+    let kinds = try withOrigin(server) { options in
+      options.maxConnections = 4
+    } body: { origin in
+      _ = await origin.get()
+      async let slow = origin.burst(
+        8, HTTPRequest(target: "/slow"), for: TestOwner(client: 1), timeout: .seconds(1))
+      let end = BootInstant.now + .milliseconds(900)
+      while BootInstant.now < end {
+        _ = await origin.send(HTTPRequest(target: "/"), for: TestOwner(client: 2), timeout: longestStep)
+      }
+      return await slow.map { $0.failure?.kind }
+    }
+    #expect(kinds.count { $0 == .busy } == 5 && kinds.count { $0 == .timeout } == 3)
   }
 
   @Test func `renewed connections are new, and the old ones end with their last transfer`() throws {
