@@ -98,14 +98,10 @@ struct ServerOrder: ~Copyable {
   ///
   /// - Parameter client: the client's share; 0 for the daemon's own questions, which do not try.
   mutating func takeReturn(of client: UInt64) -> Bool {
-    let isReturning = isReturning
-    self.isReturning = false
+    defer { isReturning = false }
     guard current != 0, states[0].loss == nil else { return false }
-    guard client != 0, let tried = triedFirst, tried.count < ServerOrder.mostTries, !tried.contains(client) else {
-      return isReturning
-    }
-    triedFirst?.insert(client)
-    return true
+    guard client != 0, (triedFirst?.count ?? .max) < ServerOrder.mostTries else { return isReturning }
+    return triedFirst?.insert(client).inserted == true || isReturning
   }
 
   // MARK: What happens
