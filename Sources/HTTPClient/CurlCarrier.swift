@@ -26,6 +26,7 @@ final class CurlCarrier: Carrier {
   private let handle: UnsafeMutableRawPointer
   private let loop: EventLoop
   private let settings: OriginSettings
+  let order: AddressOrder
   /// The number of transfers that have been added to libcurl.
   private var handedOver = 0
   /// Transfers that were added to libcurl since it last ran.
@@ -56,10 +57,11 @@ final class CurlCarrier: Carrier {
   /// How many times in a row libcurl may ask to be called at once, before other events get their turn.
   private static let roundLimit = 8
 
-  init(_ settings: OriginSettings, on loop: EventLoop) throws(HTTPSetupError) {
+  init(_ settings: OriginSettings, _ order: AddressOrder, on loop: EventLoop) throws(HTTPSetupError) {
     guard let multi = curl_multi_init() else { throw HTTPSetupError(description: "no memory for connections") }
     handle = multi
     self.settings = settings
+    self.order = order
     self.loop = loop
     spares = SpareConnections(userTimeout: settings.options.userTimeout, on: loop)
     isSequential = settings.server.scheme == .http || settings.lacksHTTP2
@@ -102,7 +104,7 @@ final class CurlCarrier: Carrier {
   /// Connects without a request, and closes the connection.
   func shakeHands(_ handshake: Handshake) {
     let context = Unmanaged.passUnretained(self).toOpaque()
-    guard !isClosed, let attempt = CurlHandshake(handshake, settings, carrier: context) else {
+    guard !isClosed, let attempt = CurlHandshake(handshake, settings, order, carrier: context) else {
       return handshake.end(HTTPFailure(.internal, "libcurl took no handshake"))
     }
     handshakes.append(attempt)
@@ -288,8 +290,8 @@ final class CurlCarrier: Carrier {
         if !isSequential { room = 1 }
       } else {
         let result = handle.result(code, isFirst: generation.lastResponse == nil)
-        if case .failure(let failure) = result, failure.isOfHandshake, transfer.repeats < settings.addresses.count - 1,
-          let peer = handle.peer, settings.putLast(peer)
+        if case .failure(let failure) = result, failure.isOfHandshake, transfer.repeats < order.addresses.count - 1,
+          let peer = handle.peer, order.putLast(peer)
         {
           // The next address may shake hands.
           generation.startAgain(transfer)

@@ -49,7 +49,7 @@ final class CurlHandle {
     self.carrier = carrier
     errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
     errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
-    configure(easy, settings, carrier: Unmanaged.passUnretained(carrier).toOpaque())
+    configure(easy, settings, carrier.order, carrier: Unmanaged.passUnretained(carrier).toOpaque())
     let context = Unmanaged.passUnretained(self).toOpaque()
     easy.set(CURLOPT_PRIVATE, Unmanaged.passUnretained(transfer).toOpaque())
     easy.set(CURLOPT_ERRORBUFFER, errorText)
@@ -79,8 +79,8 @@ final class CurlHandle {
   func prepare(isWatched: Bool) {
     let request = transfer.request
     easy.set(CURLOPT_REQUEST_TARGET, request.target)
-    if settings.resolve !== resolve {
-      resolve = settings.resolve
+    if carrier.order.resolve !== resolve {
+      resolve = carrier.order.resolve
       easy.set(CURLOPT_RESOLVE, resolve?.head)
     }
     if transfer.fields !== fields {
@@ -164,7 +164,7 @@ final class CurlHandle {
   /// The address of its connection.
   var peer: SocketAddress? {
     let text = easy.string(CURLINFO_PRIMARY_IP)
-    return settings.addresses.first { $0.host == text }
+    return carrier.order.addresses.first { $0.host == text }
   }
 
   /// libcurl is about to send the request: for the first time, or because a connection was closed on it.

@@ -9,11 +9,13 @@ final class CurlHandshake {
   let easy: UnsafeMutableRawPointer
   let handshake: Handshake
 
-  init?(_ handshake: Handshake, _ settings: OriginSettings, carrier: UnsafeMutableRawPointer) {
+  init?(
+    _ handshake: Handshake, _ settings: OriginSettings, _ order: AddressOrder, carrier: UnsafeMutableRawPointer
+  ) {
     guard let easy = curl_easy_init() else { return nil }
     self.easy = easy
     self.handshake = handshake
-    configure(easy, settings, carrier: carrier)
+    configure(easy, settings, order, carrier: carrier)
     easy.set(CURLOPT_CONNECT_ONLY, 1)
     easy.set(CURLOPT_PIPEWAIT, 0)
   }

@@ -35,7 +35,9 @@ private let bufferMargin = 16_384
 private let largestBuffer = 512 * 1024
 
 /// Configures a new handle. libcurl passes `carrier` to the callback that closes a socket.
-func configure(_ easy: Easy, _ settings: OriginSettings, carrier: UnsafeMutableRawPointer) {
+func configure(
+  _ easy: Easy, _ settings: OriginSettings, _ order: AddressOrder, carrier: UnsafeMutableRawPointer
+) {
   let options = settings.options
   easy.set(CURLOPT_CURLU, UnsafeRawPointer(settings.url))
   easy.set(CURLOPT_PROTOCOLS_STR, settings.server.scheme.rawValue)
@@ -55,14 +57,14 @@ func configure(_ easy: Easy, _ settings: OriginSettings, carrier: UnsafeMutableR
   easy.set(CURLOPT_NOPROXY, options.proxy.isEmpty ? "*" : "")
   easy.set(CURLOPT_HTTPPROXYTUNNEL, 1)
   easy.set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
-  configureConnection(easy, settings)
+  configureConnection(easy, settings, order)
   if settings.trust != nil { configureTLS(easy, settings) }
   easy.set(CURLOPT_CLOSESOCKETDATA, carrier)
   _ = ccurl_setopt_closesocket_callback(easy, carrierSocketWillClose)
 }
 
-private func configureConnection(_ easy: Easy, _ settings: OriginSettings) {
-  if let resolve = settings.resolve {
+private func configureConnection(_ easy: Easy, _ settings: OriginSettings, _ order: AddressOrder) {
+  if let resolve = order.resolve {
     easy.set(CURLOPT_RESOLVE, resolve.head)
     _ = ccurl_setopt_resolver_callback(easy, lookUpWouldStart)
   }

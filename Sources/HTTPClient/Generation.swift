@@ -43,6 +43,8 @@ final class Generation {
   private(set) var isClosed = false
 
   let loop: EventLoop
+  /// At which addresses its connections begin.
+  let order: AddressOrder
   private let settings: OriginSettings
   private unowned let origin: HTTPOrigin
   private var carrier: any Carrier
@@ -57,16 +59,19 @@ final class Generation {
   /// Maximum idle transfers to reuse, so that a burst does not configure new ones each time.
   private static let restingLimit = 256
 
-  init(_ settings: OriginSettings, on loop: EventLoop, of origin: HTTPOrigin) throws(HTTPSetupError) {
+  init(
+    _ settings: OriginSettings, _ order: AddressOrder, on loop: EventLoop, of origin: HTTPOrigin
+  ) throws(HTTPSetupError) {
     self.settings = settings
+    self.order = order
     self.loop = loop
     self.origin = origin
     if settings.carriesStreams {
-      let streams = HTTP2Carrier(settings, on: loop)
+      let streams = HTTP2Carrier(settings, order, on: loop)
       carrier = streams
       streams.generation = self
     } else {
-      let curl = try CurlCarrier(settings, on: loop)
+      let curl = try CurlCarrier(settings, order, on: loop)
       carrier = curl
       curl.generation = self
     }
@@ -254,11 +259,12 @@ extension Generation {
     transfer.timer.cancel()
     var result = result
     let began = transfer.handedOverAt
-    var hasOtherAddress = false
+    var isUnanswered = false
     switch result {
     case .response:
       lastResponse = loop.now
-      settings.isAnswered(at: loop.now, by: carrier.address(of: transfer))
+      settings.answeredAt = loop.now
+      order.isAnswered(at: loop.now, by: carrier.address(of: transfer))
     case .failure(var failure):
       failure.timesSent = transfer.timesSent + (began != nil && carrier.wasSent(transfer) ? 1 : 0)
       result = .failure(failure)
@@ -266,9 +272,9 @@ extension Generation {
     // The connections are alive if a response arrived in the second half of the transfer's time.
     let isAlive = if let began, let last = lastResponse { last - began >= loop.now - last } else { false }
     if case .failure(let failure) = result, failure.kind == .timeout, !isAlive,
-      let address = carrier.address(of: transfer), !settings.isProven(address, at: loop.now)
+      let address = carrier.address(of: transfer)
     {
-      hasOtherAddress = settings.putLast(address)
+      isUnanswered = !order.isProven(address, at: loop.now)
     }
     if began == nil { waiting.remove(transfer) }
     waiting.ended(transfer)
@@ -281,9 +287,10 @@ extension Generation {
       active[transfer.position] = last
       last.position = transfer.position
     }
+    let client = transfer.owner?.clientShare ?? 0
     transfer.rest()
     if resting.count < Self.restingLimit { resting.append(transfer) }
-    origin.didFinish(self, result, isLifeless: !isAlive, hasOtherAddress: hasOtherAddress)
+    origin.didFinish(self, result, of: client, isLifeless: !isAlive, isUnanswered: isUnanswered)
     continuation.resume(returning: result)
     // Waiting transfers would exceed the server's limit as well.
     if case .failure(let failure) = result, failure.kind == .calm { failWaiting(failure) }
@@ -306,7 +313,7 @@ extension Generation {
     for transfer in active where transfer.handedOverAt != nil { startAgain(transfer) }
     carrier.close()
     do {
-      let curl = try CurlCarrier(settings, on: loop)
+      let curl = try CurlCarrier(settings, order, on: loop)
       carrier = curl
       curl.generation = self
       curl.speaksHTTP1()

@@ -13,6 +13,7 @@ final class HTTP2Carrier: Carrier {
   let input = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: 32_768)
 
   private let settings: OriginSettings
+  let order: AddressOrder
   private let loop: EventLoop
   /// Connections in the order in which they were opened. Transfers go to the first that has room, so that the last ones
   /// become idle.
@@ -42,8 +43,9 @@ final class HTTP2Carrier: Carrier {
   /// How often a transfer starts again that was not processed.
   private static let mostRepeats = 5
 
-  init(_ settings: OriginSettings, on loop: EventLoop) {
+  init(_ settings: OriginSettings, _ order: AddressOrder, on loop: EventLoop) {
     self.settings = settings
+    self.order = order
     self.loop = loop
     callbacks = connectionCallbacks()
   }
@@ -103,7 +105,7 @@ final class HTTP2Carrier: Carrier {
     }
     let old = connections
     handshake.awaitsOthers = old.count { $0.ping(for: handshake) } > 0
-    for address in old.compactMap(\.silentAddress) where settings.putLast(address) { break }
+    for address in old.compactMap(\.silentAddress) where order.putLast(address) { break }
     let fresh = HTTP2Connection(settings, tls, on: loop, of: self)
     fresh.handshake = handshake
     fresh.predecessors = old
@@ -226,8 +228,8 @@ final class HTTP2Carrier: Carrier {
     guard !isClosed else { return }
     if wasOpen {
       failedAddresses = 0
-    } else if let address = connection.silentAddress, settings.putLast(address),
-      failedAddresses < settings.addresses.count - 1
+    } else if let address = connection.silentAddress, order.putLast(address),
+      failedAddresses < order.addresses.count - 1
     {
       // The next address may shake hands.
       failedAddresses += 1

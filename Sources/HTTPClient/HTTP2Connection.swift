@@ -82,7 +82,9 @@ final class HTTP2Connection {
       $0.lose(HTTPFailure(.timeout, "no connection in time"))
     }
     let time = settings.options.userTimeout
-    connector = Connector(to: settings.addresses, userTimeout: time, on: loop) { [weak self] in self?.didConnect($0) }
+    connector = Connector(to: carrier.order.addresses, userTimeout: time, on: loop) { [weak self] in
+      self?.didConnect($0)
+    }
   }
 
   deinit { precondition(isClosed, "a connection must be closed") }

@@ -9,6 +9,10 @@ import HTTPMessage
 ///
 /// Connections belong to generations. A new generation opens new connections at once, while transfers on the old ones
 /// continue to their end. It starts after two timeouts in a row, or when a caller reports a change of network.
+///
+/// An address that takes connections and leaves a request without an answer is doubted, unless it has answered others lately.
+/// Then a second generation begins at another address, and the first answer decides which of the two stays. Until then the
+/// requests of each client go to both in turn, so that names that hang lead no other client's names away.
 public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   /// The server.
   public let server: HTTPServerAddress
@@ -18,6 +22,10 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   let loop: EventLoop
   private let settings: OriginSettings
   private var current: Generation?
+  /// The second one while the address of the first is doubted.
+  private var trial: Generation?
+  /// Clients whose next request goes to the second one, since the last one went to the first.
+  private var triers: Set<UInt64> = []
   private var draining: [Generation] = []
   /// Those in progress.
   private var handshakes: [Handshake] = []
@@ -29,6 +37,8 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
 
   /// Timeouts in a row after which the connections count as dead.
   private static let timeoutLimit = 2
+  /// The most clients that are remembered while an address is doubted. The requests of others go to it.
+  private static let mostTriers = 1024
 
   /// Creates an origin, which connects with the first request.
   ///
@@ -40,22 +50,25 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     self.server = server
     self.loop = loop
     settings = try OriginSettings(server, options)
-    current = try Generation(settings, on: loop, of: self)
+    let order = AddressOrder(server, settings.addresses, hasProxy: !options.proxy.isEmpty)
+    current = try Generation(settings, order, on: loop, of: self)
   }
 
   deinit { close() }
 
   /// The number of transfers that have not ended.
-  public var inFlight: Int { draining.reduce(current?.active.count ?? 0) { $0 + $1.active.count } }
+  public var inFlight: Int { generations.reduce(0) { $0 + $1.active.count } }
 
   /// The number of connections that are open or being opened.
-  public var connectionCount: Int { draining.reduce(current?.connectionCount ?? 0) { $0 + $1.connectionCount } }
+  public var connectionCount: Int { generations.reduce(0) { $0 + $1.connectionCount } }
 
   /// Octets of responses in all handles, in use or idle.
-  public var heldOctets: Int { draining.reduce(current?.heldOctets ?? 0) { $0 + $1.heldOctets } }
+  public var heldOctets: Int { generations.reduce(0) { $0 + $1.heldOctets } }
 
   /// The number of transfers in use or idle, each with a handle if libcurl carries it.
-  public var handleCount: Int { draining.reduce(current?.transferCount ?? 0) { $0 + $1.transferCount } }
+  public var handleCount: Int { generations.reduce(0) { $0 + $1.transferCount } }
+
+  private var generations: [Generation] { draining + [trial, current].compactMap(\.self) }
 
   /// Sends a request and waits until the transfer ends, at the latest after `timeout`.
   ///
@@ -82,22 +95,73 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     guard inFlight < settings.options.maxInFlight else {
       return HTTPFailure(.busy, "\(settings.options.maxInFlight) transfers are in flight")
     }
-    return current.begin(request, for: owner, timeout: timeout, continuation)
+    let isForTrial = trial != nil && goesToTrial(owner?.clientShare ?? 0)
+    return (isForTrial ? trial! : current).begin(request, for: owner, timeout: timeout, continuation)
+  }
+
+  /// Whether a client's request goes to the second generation: each other one, and all of the daemon's own.
+  private func goesToTrial(_ client: UInt64) -> Bool {
+    guard client != 0, triers.remove(client) == nil else { return true }
+    if triers.count < Self.mostTriers { triers.insert(client) }
+    return false
   }
 
   /// Makes later requests open new connections; transfers in flight continue on the old ones.
   public func renewConnections() {
+    endTrial()
+    renewCurrent()
+  }
+
+  private func renewCurrent() {
     timeoutsInARow = 0
-    guard let old = current, !isClosed, let fresh = try? Generation(settings, on: loop, of: self) else { return }
+    guard let old = current, !isClosed, let fresh = try? Generation(settings, old.order, on: loop, of: self) else {
+      return
+    }
     current = fresh
     generationCount += 1
+    drain(old)
+  }
+
+  private func drain(_ old: Generation) {
     old.isDraining = true
     draining.append(old)
     if old.active.isEmpty { didDrain(old) }
   }
 
+  /// A request has got no answer at an address that has not answered others lately: later ones try the next address as well.
+  private func doubt(_ generation: Generation, by client: UInt64) {
+    guard let current, current.order.addresses.count > 1 else { return }
+    if generation === current {
+      if triers.count < Self.mostTriers { triers.insert(client) }
+      guard trial == nil else { return }
+    }
+    let order = generation.order.next(besides: current.order)
+    guard let next = try? Generation(settings, order, on: loop, of: self) else { return }
+    let old = trial
+    trial = next
+    if let old { drain(old) }
+  }
+
+  private func endTrial() {
+    guard let old = trial else { return }
+    (trial, triers) = (nil, [])
+    drain(old)
+  }
+
+  /// One of the two generations has given an answer.
+  private func decide(_ generation: Generation) {
+    guard let current, let winner = trial else { return }
+    if generation === winner {
+      (self.current, trial, triers) = (winner, nil, [])
+      (timeoutsInARow, generationCount) = (0, generationCount + 1)
+      drain(current)
+    } else if generation.order === current.order {
+      endTrial()
+    }
+  }
+
   /// The addresses that took a connection and did not answer, as text.
-  public var silentAddresses: Set<String> { Set(settings.silent.map(\.host)) }
+  public var silentAddresses: Set<String> { Set(current?.order.silent.map(\.host) ?? []) }
 
   /// Whether there is a connection that carries requests.
   public var isConnected: Bool { current?.isOpen ?? false }
@@ -121,7 +185,9 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     handshakes.removeAll { $0.isOver }
     if let failure {
       // Streams begin each handshake at another address. libcurl would go on with the first one.
-      if failure.isOfAddress, !settings.carriesStreams, settings.putFirstLast() { renewConnections() }
+      if failure.isOfAddress, !settings.carriesStreams, current?.order.putFirstLast() ?? false {
+        renewConnections()
+      }
     } else {
       settings.isHeard(at: loop.now)
     }
@@ -144,15 +210,15 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     for handshake in handshakes { handshake.end(failure) }
     for generation in draining { generation.close(failure) }
     draining = []
+    trial?.close(failure)
     current?.close(failure)
-    current = nil
+    (trial, current) = (nil, nil)
   }
 
   /// Starts the new transfers after the jobs that are ready now, which may add more.
   func startSoon() {
     Task(executorPreference: loop) { [self] in
-      for generation in draining { generation.start() }
-      current?.start()
+      for generation in generations { generation.start() }
     }
   }
 
@@ -167,13 +233,18 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   ///
   /// - Parameters:
   ///   - isLifeless: whether no other response arrived in the second half of the transfer's time.
-  ///   - hasOtherAddress: whether new connections go to another address.
-  func didFinish(_ generation: Generation, _ result: HTTPResult, isLifeless: Bool, hasOtherAddress: Bool) {
+  ///   - isUnanswered: whether an address that has not answered others lately left the request without an answer.
+  func didFinish(
+    _ generation: Generation, _ result: HTTPResult, of client: UInt64, isLifeless: Bool, isUnanswered: Bool
+  ) {
     noteWhetherCutOff(result)
     if server.scheme == .https, case .response(let response) = result, let date = response.date {
       settings.options.certificateClock?.learn(date, now: loop.now)
     }
-    guard generation === current, !isClosed else { return }
+    guard !isClosed else { return }
+    if case .response = result { decide(generation) }
+    if isUnanswered, generation === current || generation === trial { doubt(generation, by: client) }
+    guard generation === current else { return }
     switch result {
     // The transfer waited for other transfers or made room for them, which says nothing about the connections.
     case .failure(let failure) where failure.kind == .busy || failure.kind == .cancelled: return
@@ -182,7 +253,7 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     case .failure(let failure) where failure.kind == .timeout: timeoutsInARow += 1
     default: timeoutsInARow = 0
     }
-    if timeoutsInARow >= Self.timeoutLimit || hasOtherAddress { renewConnections() }
+    if timeoutsInARow >= Self.timeoutLimit { renewCurrent() }
   }
 
   /// Closes a generation that has no more transfers.

@@ -1,4 +1,4 @@
-// OriginSettings.swift -- what all transfers to one server share: addresses, trust, TLS sessions, header lists.
+// OriginSettings.swift -- what all transfers to one server share: trust, TLS sessions, header lists.
 
 import CCurl
 import EventLoop
@@ -13,8 +13,6 @@ final class OriginSettings {
   let trust: TrustStore?
   /// TLS sessions, to resume them on a new connection, also of a later generation.
   let share: OpaquePointer
-  /// `name:port:address,address`, which fills libcurl's DNS cache, so that it never resolves a name.
-  private(set) var resolve: CurlList?
   /// The host and port to connect to instead of those in the URL.
   let connectTo: CurlList?
   /// The server's URL, parsed once. Given as text, libcurl would parse and compose it for each transfer, which is a
@@ -23,17 +21,12 @@ final class OriginSettings {
   /// The pins in libcurl's form; empty for none.
   let pins: String
 
-  /// The server's addresses of the families that may be used, alternately of both (RFC 8305 section 4), those behind the
-  /// others that took a connection and did not answer.
-  private(set) var addresses: [SocketAddress]
-  /// Addresses that took a connection and did not answer.
-  private(set) var silent: Set<SocketAddress> = []
-  /// The address that answered last, and when.
-  private var answered: (address: SocketAddress, at: BootInstant)?
+  /// The server's addresses of the families that may be used, alternately of both (RFC 8305 section 4).
+  let addresses: [SocketAddress]
   /// When the last octet of HTTP arrived, or the last handshake succeeded.
   private(set) var heardAt = BootInstant(nanoseconds: .min)
   /// When the last request was answered.
-  private(set) var answeredAt = BootInstant(nanoseconds: .min)
+  var answeredAt = BootInstant(nanoseconds: .min)
   /// How TLS connections are opened without libcurl; nil if libcurl carries all transfers.
   let tls: TLSContext?
   /// Whether the server was found not to speak HTTP/2, so that libcurl carries its transfers.
@@ -41,10 +34,6 @@ final class OriginSettings {
   /// Whether HTTP/2 streams carry transfers, and not libcurl.
   var carriesStreams: Bool { tls != nil && !lacksHTTP2 }
 
-  /// How long an address that has answered is not judged by requests without an answer.
-  private static let proofTime = Duration.seconds(600)
-  /// An answer within this time after the last one says nothing new about its address.
-  private static let moment = Duration.seconds(1)
   private var knownFields: [RequestFields] = []
   /// Maximum different arrays of header fields that are stored in their composed form.
   private static let knownFieldsLimit = 8
@@ -64,13 +53,13 @@ final class OriginSettings {
     let family = options.family == .ipv4 ? AF_INET : AF_INET6
     let usable = server.addresses.filter { options.family == .any || HTTPServerAddress.family(of: $0) == family }
     if options.proxy.isEmpty {
-      (resolve, connectTo) = usable.isEmpty ? (nil, nil) : Self.route(server, usable)
+      let isAlias = !usable.isEmpty && server.nameForCurl != server.name
+      connectTo = isAlias ? CurlList(["::\(server.nameForCurl):\(server.port)"]) : nil
       isReachable = !usable.isEmpty
     } else {
       // Pass an address to the proxy if there is one: the proxy might resolve a name through this daemon.
       let host = usable.first ?? server.proxiedHost
       connectTo = host.map { CurlList(["::\(bracketed($0)):\(server.port)"]) }
-      resolve = nil
       isReachable = host != nil
     }
     addresses = alternating(usable.compactMap { SocketAddress(text: "\(bracketed($0)):\(server.port)") })
@@ -102,37 +91,6 @@ final class OriginSettings {
   /// Something came from the server.
   func isHeard(at now: BootInstant) { heardAt = now }
 
-  /// A request has been answered, at the address that `address` gives.
-  func isAnswered(at now: BootInstant, by address: @autoclosure () -> SocketAddress?) {
-    answeredAt = now
-    guard addresses.count > 1 || !silent.isEmpty, answered.map({ now - $0.at >= Self.moment }) ?? true,
-      let address = address()
-    else {
-      return
-    }
-    answered = (address, now)
-    silent.remove(address)
-  }
-
-  /// Whether a request without an answer says nothing about an address, which has answered others lately.
-  func isProven(_ address: SocketAddress, at now: BootInstant) -> Bool {
-    answered.map { $0.address == address && now - $0.at < Self.proofTime } ?? false
-  }
-
-  /// Lets the address that is tried first go behind the others: a handshake has failed.
-  func putFirstLast() -> Bool { addresses.first.map { putLast($0) } ?? false }
-
-  /// Lets an address that took a connection and did not answer go behind the others, also for later connections.
-  ///
-  /// - Returns: whether another address comes first now.
-  func putLast(_ address: SocketAddress) -> Bool {
-    silent.insert(address)
-    guard addresses.count > 1, let place = addresses.firstIndex(of: address) else { return false }
-    addresses.append(addresses.remove(at: place))
-    if resolve != nil { resolve = Self.route(server, addresses.map(\.host)).0 }
-    return place == 0
-  }
-
   /// Returns the composed form of header fields, which is made once for each different array; nil if a field is
   /// malformed.
   func fields(_ fields: [HTTPField]) -> RequestFields? {
@@ -142,16 +100,6 @@ final class OriginSettings {
     if knownFields.count == Self.knownFieldsLimit { knownFields.removeFirst() }
     knownFields.append(composed)
     return composed
-  }
-
-  private static func route(_ server: HTTPServerAddress, _ usable: [String]) -> (CurlList?, CurlList?) {
-    let addresses = usable.map(bracketed).joined(separator: ",")
-    guard HTTPServerAddress.family(of: server.name) == AF_INET6 else {
-      return (CurlList(["\(server.name):\(server.port):\(addresses)"]), nil)
-    }
-    // libcurl's DNS cache takes no entry for an IPv6 literal, so connect to a name instead.
-    let alias = "origin.invalid"
-    return (CurlList(["\(alias):\(server.port):\(addresses)"]), CurlList(["::\(alias):\(server.port)"]))
   }
 }
 
@@ -166,8 +114,6 @@ private func alternating(_ addresses: [SocketAddress]) -> [SocketAddress] {
   }
   return result
 }
-
-private func bracketed(_ literal: String) -> String { literal.contains(":") ? "[\(literal)]" : literal }
 
 /// Whether a text is allowed in a header field: printable ASCII and spaces, so that it cannot contain a second field.
 private func isFieldText(_ text: String) -> Bool { text.utf8.allSatisfy { (0x20...0x7E).contains($0) } }

@@ -238,6 +238,42 @@ import Testing
     #expect(deaf.port == server.port)
   }
 
+  /// Two clients' requests to a server with a second address that says nothing; the first client's are for names that hang.
+  private func afterHangingNames(
+    _ count: Int, addresses: [String]
+  ) throws -> (others: [String?], own: String?) {
+    let server = TestServer { $0.head.hasPrefix("GET /hangs") ? .stall : .send(response("x")) }
+    defer { server.stop() }
+    let deaf = DeafListener(address: 0x7F00_0002, port: server.port)
+    defer { withExtendedLifetime(deaf) {} }
+    return try withOrigin(server, addresses: addresses) { origin in
+      let (greedy, other) = (TestOwner(client: 1), TestOwner(client: 2))
+      for _ in 0..<count {
+        _ = await origin.send(HTTPRequest(target: "/hangs"), for: greedy, timeout: .milliseconds(200))
+      }
+      var others: [String?] = []
+      for _ in 0..<3 {
+        let result = await origin.send(HTTPRequest(target: "/"), for: other, timeout: .milliseconds(500))
+        others.append(result.response?.text)
+      }
+      let own = await origin.send(HTTPRequest(target: "/"), for: greedy, timeout: longestStep)
+      return (others, own.response?.text)
+    }
+  }
+
+  @Test(arguments: 1...4)
+  func `leads no other client's request to an address that says nothing, also if none has answered`(
+    _ count: Int
+  ) throws {
+    let (others, own) = try afterHangingNames(count, addresses: ["127.0.0.1", "127.0.0.2"])
+    #expect(others == ["x", "x", "x"] && own == "x")
+  }
+
+  @Test func `because its first address is silent goes to the other one at the second try of a client`() throws {
+    let (others, own) = try afterHangingNames(3, addresses: ["127.0.0.2", "127.0.0.1"])
+    #expect(others == [nil, "x", "x"] && own == "x")
+  }
+
   @Test func `because it allows no streams any more gets another connection after a second`() throws {
     guard Stack.current == .streams else { return }
     let began = BootInstant.now

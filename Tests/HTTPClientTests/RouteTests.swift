@@ -27,11 +27,12 @@ import Testing
     defer { server.stop() }
     let address = try #require(HTTPServerAddress(scheme: .http, name: "dns.test", addresses: ["127.0.0.1"]))
     let settings = try OriginSettings(address, HTTPClientOptions())
-    let carrier = try CurlCarrier(settings, on: try EventLoop())
+    let order = AddressOrder(address, settings.addresses, hasProxy: false)
+    let carrier = try CurlCarrier(settings, order, on: try EventLoop())
     defer { carrier.close() }
     let easy = try #require(curl_easy_init())
     defer { curl_easy_cleanup(easy) }
-    configure(easy, settings, carrier: Unmanaged.passUnretained(carrier).toOpaque())
+    configure(easy, settings, order, carrier: Unmanaged.passUnretained(carrier).toOpaque())
     // libcurl asks before it connects to an address, also to a literal: so the refusal differs from a name
     // that does not exist.
     easy.set(CURLOPT_CURLU, nil as UnsafeRawPointer?)
