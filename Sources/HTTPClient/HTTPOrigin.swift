@@ -57,18 +57,20 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   deinit { close() }
 
   /// The number of transfers that have not ended.
-  public var inFlight: Int { generations.reduce(0) { $0 + $1.active.count } }
+  public var inFlight: Int { sum { $0.active.count } }
 
   /// The number of connections that are open or being opened.
-  public var connectionCount: Int { generations.reduce(0) { $0 + $1.connectionCount } }
+  public var connectionCount: Int { sum { $0.connectionCount } }
 
   /// Octets of responses in all handles, in use or idle.
-  public var heldOctets: Int { generations.reduce(0) { $0 + $1.heldOctets } }
+  public var heldOctets: Int { sum { $0.heldOctets } }
 
   /// The number of transfers in use or idle, each with a handle if libcurl carries it.
-  public var handleCount: Int { generations.reduce(0) { $0 + $1.transferCount } }
+  public var handleCount: Int { sum { $0.transferCount } }
 
-  private var generations: [Generation] { draining + [trial, current].compactMap(\.self) }
+  private func sum(_ count: (Generation) -> Int) -> Int {
+    draining.reduce((current.map(count) ?? 0) + (trial.map(count) ?? 0)) { $0 + count($1) }
+  }
 
   /// Sends a request and waits until the transfer ends, at the latest after `timeout`.
   ///
@@ -218,7 +220,9 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   /// Starts the new transfers after the jobs that are ready now, which may add more.
   func startSoon() {
     Task(executorPreference: loop) { [self] in
-      for generation in generations { generation.start() }
+      for generation in draining { generation.start() }
+      trial?.start()
+      current?.start()
     }
   }
 

@@ -92,14 +92,14 @@ final class TransferQueue {
     let turn = transfer.wait.turn ?? Turn(client)
     turn.client = client
     (transfer.wait.turn, transfer.wait.domain) = (turn, domain)
-    enterLists(transfer, TransferQueue.append)
+    enterLists(transfer, atFront: false)
   }
 
   /// Returns a dequeued transfer to the front of its owners' lists.
   func takeBack(_ transfer: Transfer) {
     guard transfer.wait.begun != nil else { return }
     ended(transfer)
-    enterLists(transfer, TransferQueue.prepend)
+    enterLists(transfer, atFront: true)
   }
 
   /// Lets a transfer also wait in the list of another client, which asks the same.
@@ -109,7 +109,7 @@ final class TransferQueue {
     else { return }
     let fresh = Turn(client)
     transfer.wait.others.append(fresh)
-    if transfer.wait.isWaiting { enter(fresh, transfer, TransferQueue.append) }
+    if transfer.wait.isWaiting { enter(fresh, transfer, atFront: false) }
   }
 
   /// Removes a waiting transfer. Does nothing if it is not waiting.
@@ -191,33 +191,29 @@ final class TransferQueue {
   private static func key(_ client: UInt64, _ domain: UInt64) -> UInt64 { client &* 0x9E37_79B9_7F4A_7C15 ^ domain }
 
   /// Enters the lists of all clients of a transfer.
-  private func enterLists(_ transfer: Transfer, _ link: (Turn, Owner) -> Void) {
-    if let turn = transfer.wait.turn { enter(turn, transfer, link) }
-    for turn in transfer.wait.others { enter(turn, transfer, link) }
+  private func enterLists(_ transfer: Transfer, atFront: Bool) {
+    if let turn = transfer.wait.turn { enter(turn, transfer, atFront: atFront) }
+    for turn in transfer.wait.others { enter(turn, transfer, atFront: atFront) }
     count += 1
   }
 
-  /// Enters an owner's list at the end that `link` chooses. The owner waits from then on.
-  private func enter(_ turn: Turn, _ transfer: Transfer, _ link: (Turn, Owner) -> Void) {
+  /// Enters an owner's list. The owner waits from then on.
+  private func enter(_ turn: Turn, _ transfer: Transfer, atFront: Bool) {
     let owner = owner(turn.client, transfer.wait.domain)
     if owner.first == nil, let client = owner.client {
       client.waiting.insert(owner)
       if client.place < 0 { waiting.insert(client) }
     }
     (turn.transfer, turn.owner) = (transfer, owner)
-    link(turn, owner)
-  }
-
-  private static func append(_ turn: Turn, to owner: Owner) {
-    turn.previous = owner.last
-    if let last = owner.last { last.next = turn } else { owner.first = turn }
-    owner.last = turn
-  }
-
-  private static func prepend(_ turn: Turn, to owner: Owner) {
-    turn.next = owner.first
-    if let first = owner.first { first.previous = turn } else { owner.last = turn }
-    owner.first = turn
+    if atFront {
+      turn.next = owner.first
+      if let first = owner.first { first.previous = turn } else { owner.last = turn }
+      owner.first = turn
+    } else {
+      turn.previous = owner.last
+      if let last = owner.last { last.next = turn } else { owner.first = turn }
+      owner.last = turn
+    }
   }
 
   private func leave(_ turn: Turn) {
