@@ -26,7 +26,7 @@ final class CurlCarrier: Carrier {
   private let handle: UnsafeMutableRawPointer
   private let loop: EventLoop
   private let settings: OriginSettings
-  let order: AddressOrder
+  let order: ConnectionOrder
   /// The number of transfers that have been added to libcurl.
   private var handedOver = 0
   /// Transfers that were added to libcurl since it last ran.
@@ -57,7 +57,7 @@ final class CurlCarrier: Carrier {
   /// How many times in a row libcurl may ask to be called at once, before other events get their turn.
   private static let roundLimit = 8
 
-  init(_ settings: OriginSettings, _ order: AddressOrder, on loop: EventLoop) throws(HTTPSetupError) {
+  init(_ settings: OriginSettings, _ order: ConnectionOrder, on loop: EventLoop) throws(HTTPSetupError) {
     guard let multi = curl_multi_init() else { throw HTTPSetupError(description: "no memory for connections") }
     handle = multi
     self.settings = settings

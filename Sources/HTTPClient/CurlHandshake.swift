@@ -10,7 +10,7 @@ final class CurlHandshake {
   let handshake: Handshake
 
   init?(
-    _ handshake: Handshake, _ settings: OriginSettings, _ order: AddressOrder, carrier: UnsafeMutableRawPointer
+    _ handshake: Handshake, _ settings: OriginSettings, _ order: ConnectionOrder, carrier: UnsafeMutableRawPointer
   ) {
     guard let easy = curl_easy_init() else { return nil }
     self.easy = easy

@@ -36,7 +36,7 @@ private let largestBuffer = 512 * 1024
 
 /// Configures a new handle. libcurl passes `carrier` to the callback that closes a socket.
 func configure(
-  _ easy: Easy, _ settings: OriginSettings, _ order: AddressOrder, carrier: UnsafeMutableRawPointer
+  _ easy: Easy, _ settings: OriginSettings, _ order: ConnectionOrder, carrier: UnsafeMutableRawPointer
 ) {
   let options = settings.options
   easy.set(CURLOPT_CURLU, UnsafeRawPointer(settings.url))
@@ -63,7 +63,7 @@ func configure(
   _ = ccurl_setopt_closesocket_callback(easy, carrierSocketWillClose)
 }
 
-private func configureConnection(_ easy: Easy, _ settings: OriginSettings, _ order: AddressOrder) {
+private func configureConnection(_ easy: Easy, _ settings: OriginSettings, _ order: ConnectionOrder) {
   if let resolve = order.resolve {
     easy.set(CURLOPT_RESOLVE, resolve.head)
     _ = ccurl_setopt_resolver_callback(easy, lookUpWouldStart)

@@ -1,4 +1,4 @@
-// Generation.swift -- the transfers since the last change of network: those that wait, and those that its carrier has.
+// Generation.swift -- transfers over one set of connections: those that wait, and those that its carrier has.
 
 import EventLoop
 import HTTPMessage
@@ -44,7 +44,7 @@ final class Generation {
 
   let loop: EventLoop
   /// At which addresses its connections begin.
-  let order: AddressOrder
+  let order: ConnectionOrder
   private let settings: OriginSettings
   private unowned let origin: HTTPOrigin
   private var carrier: any Carrier
@@ -60,7 +60,7 @@ final class Generation {
   private static let restingLimit = 256
 
   init(
-    _ settings: OriginSettings, _ order: AddressOrder, on loop: EventLoop, of origin: HTTPOrigin
+    _ settings: OriginSettings, _ order: ConnectionOrder, on loop: EventLoop, of origin: HTTPOrigin
   ) throws(HTTPSetupError) {
     self.settings = settings
     self.order = order
@@ -261,10 +261,10 @@ extension Generation {
     let began = transfer.handedOverAt
     var isUnanswered = false
     switch result {
-    case .response:
+    case .response(let response):
       lastResponse = loop.now
       settings.answeredAt = loop.now
-      order.isAnswered(at: loop.now, by: carrier.address(of: transfer))
+      if response.status == 200 { order.isAnswered(at: loop.now, by: carrier.address(of: transfer)) }
     case .failure(var failure):
       failure.timesSent = transfer.timesSent + (began != nil && carrier.wasSent(transfer) ? 1 : 0)
       result = .failure(failure)

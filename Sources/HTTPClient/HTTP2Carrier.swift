@@ -13,7 +13,7 @@ final class HTTP2Carrier: Carrier {
   let input = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: 32_768)
 
   private let settings: OriginSettings
-  let order: AddressOrder
+  let order: ConnectionOrder
   private let loop: EventLoop
   /// Connections in the order in which they were opened. Transfers go to the first that has room, so that the last ones
   /// become idle.
@@ -43,7 +43,7 @@ final class HTTP2Carrier: Carrier {
   /// How often a transfer starts again that was not processed.
   private static let mostRepeats = 5
 
-  init(_ settings: OriginSettings, _ order: AddressOrder, on loop: EventLoop) {
+  init(_ settings: OriginSettings, _ order: ConnectionOrder, on loop: EventLoop) {
     self.settings = settings
     self.order = order
     self.loop = loop

@@ -11,8 +11,9 @@ import HTTPMessage
 /// continue to their end. It starts after two timeouts in a row, or when a caller reports a change of network.
 ///
 /// An address that takes connections and leaves a request without an answer is doubted, unless it has answered others lately.
-/// Then a second generation begins at another address, and the first answer decides which of the two stays. Until then the
-/// requests of each client go to both in turn, so that names that hang lead no other client's names away.
+/// Then a second generation, the trial, begins at another address, and the first answer decides which of the two stays. Until
+/// then a client whose request got no answer at the present address sends its next one to the trial: names that hang lead no
+/// other client's requests away.
 public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   /// The server.
   public let server: HTTPServerAddress
@@ -22,9 +23,9 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   let loop: EventLoop
   private let settings: OriginSettings
   private var current: Generation?
-  /// The second one while the address of the first is doubted.
+  /// The second generation while the address of the current one is doubted.
   private var trial: Generation?
-  /// Clients whose next request goes to the second one, since the last one went to the first.
+  /// Clients whose next request goes to the trial.
   private var triers: Set<UInt64> = []
   private var draining: [Generation] = []
   /// Those in progress.
@@ -50,7 +51,7 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     self.server = server
     self.loop = loop
     settings = try OriginSettings(server, options)
-    let order = AddressOrder(server, settings.addresses, hasProxy: !options.proxy.isEmpty)
+    let order = ConnectionOrder(server, settings.addresses, hasProxy: !options.proxy.isEmpty)
     current = try Generation(settings, order, on: loop, of: self)
   }
 
@@ -97,15 +98,8 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     guard inFlight < settings.options.maxInFlight else {
       return HTTPFailure(.busy, "\(settings.options.maxInFlight) transfers are in flight")
     }
-    let isForTrial = trial != nil && goesToTrial(owner?.clientShare ?? 0)
+    let isForTrial = trial != nil && triers.remove(owner?.clientShare ?? 0) != nil
     return (isForTrial ? trial! : current).begin(request, for: owner, timeout: timeout, continuation)
-  }
-
-  /// Whether a client's request goes to the second generation: each other one, and all of the daemon's own.
-  private func goesToTrial(_ client: UInt64) -> Bool {
-    guard client != 0, triers.remove(client) == nil else { return true }
-    if triers.count < Self.mostTriers { triers.insert(client) }
-    return false
   }
 
   /// Makes later requests open new connections; transfers in flight continue on the old ones.
@@ -130,15 +124,17 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     if old.active.isEmpty { didDrain(old) }
   }
 
-  /// A request has got no answer at an address that has not answered others lately: later ones try the next address as well.
+  /// A client's request has got no answer at an address that has not answered others lately.
   private func doubt(_ generation: Generation, by client: UInt64) {
-    guard let current, current.order.addresses.count > 1 else { return }
-    if generation === current {
+    guard let current else { return }
+    if generation === current, trial != nil {
       if triers.count < Self.mostTriers { triers.insert(client) }
-      guard trial == nil else { return }
+      return
     }
-    let order = generation.order.next(besides: current.order)
-    guard let next = try? Generation(settings, order, on: loop, of: self) else { return }
+    guard let order = generation.order.next(besides: current.order),
+      let next = try? Generation(settings, order, on: loop, of: self)
+    else { return }
+    if generation === current { triers.insert(client) }
     let old = trial
     trial = next
     if let old { drain(old) }
@@ -150,7 +146,7 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     drain(old)
   }
 
-  /// One of the two generations has given an answer.
+  /// A request has been answered.
   private func decide(_ generation: Generation) {
     guard let current, let winner = trial else { return }
     if generation === winner {
@@ -162,7 +158,7 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     }
   }
 
-  /// The addresses that took a connection and did not answer, as text.
+  /// The addresses that went behind others, as text.
   public var silentAddresses: Set<String> { Set(current?.order.silent.map(\.host) ?? []) }
 
   /// Whether there is a connection that carries requests.
@@ -175,6 +171,7 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   /// what they carry is sent once more.
   public nonisolated(nonsending) func handshake(timeout: Duration) async -> HTTPFailure? {
     assert(loop.isCurrent, "an origin is used on its loop only")
+    let (order, first) = (current?.order, current?.order.addresses.first)
     let failure: HTTPFailure? = await withUnsafeContinuation { continuation in
       guard let current, !isClosed else {
         return continuation.resume(returning: HTTPFailure(.cancelled, "the origin is closed"))
@@ -186,8 +183,10 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     }
     handshakes.removeAll { $0.isOver }
     if let failure {
-      // Streams begin each handshake at another address. libcurl would go on with the first one.
-      if failure.isOfAddress, !settings.carriesStreams, current?.order.putFirstLast() ?? false {
+      // Streams begin each handshake at another address. libcurl would go on with the first one, if that is still the same.
+      if failure.isOfAddress, !settings.carriesStreams, let order, order === current?.order,
+        order.addresses.first == first, order.putFirstLast()
+      {
         renewConnections()
       }
     } else {
@@ -246,7 +245,7 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
       settings.options.certificateClock?.learn(date, now: loop.now)
     }
     guard !isClosed else { return }
-    if case .response = result { decide(generation) }
+    if case .response(let response) = result, response.status == 200 { decide(generation) }
     if isUnanswered, generation === current || generation === trial { doubt(generation, by: client) }
     guard generation === current else { return }
     switch result {

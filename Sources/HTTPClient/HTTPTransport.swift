@@ -64,7 +64,7 @@ public protocol HTTPTransport: AnyObject, Sendable {
   var heardAt: BootInstant { get }
   /// Whether there is a connection that carries requests.
   var isConnected: Bool { get }
-  /// The addresses that took a connection and did not answer, as text.
+  /// The addresses that went behind others: they took a connection and did not answer, or took none. As text.
   var silentAddresses: Set<String> { get }
   /// Makes later requests open new connections; transfers in flight continue on the old ones.
   func renewConnections()

@@ -62,7 +62,9 @@ final class OriginSettings {
       connectTo = host.map { CurlList(["::\(bracketed($0)):\(server.port)"]) }
       isReachable = host != nil
     }
-    addresses = alternating(usable.compactMap { SocketAddress(text: "\(bracketed($0)):\(server.port)") })
+    let known = usable.compactMap { SocketAddress(text: "\(bracketed($0)):\(server.port)") }
+    // NAT64 may lead two addresses to the same one.
+    addresses = alternating(known.reduce(into: []) { if !$0.contains($1) { $0.append($1) } })
     do throws(HTTPSetupError) {
       guard curl_url_set(url, CURLUPART_URL, server.rootURL, 0) == CURLUE_OK else {
         throw HTTPSetupError(description: "\(server): not a URL that libcurl takes")

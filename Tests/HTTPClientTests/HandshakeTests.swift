@@ -240,7 +240,7 @@ import Testing
 
   /// Two clients' requests to a server with a second address that says nothing; the first client's are for names that hang.
   private func afterHangingNames(
-    _ count: Int, addresses: [String]
+    _ count: Int, addresses: [String], isAlive: Bool = true
   ) throws -> (others: [String?], own: String?) {
     let server = TestServer { $0.head.hasPrefix("GET /hangs") ? .stall : .send(response("x")) }
     defer { server.stop() }
@@ -253,8 +253,8 @@ import Testing
       }
       var others: [String?] = []
       for _ in 0..<3 {
-        let result = await origin.send(HTTPRequest(target: "/"), for: other, timeout: .milliseconds(500))
-        others.append(result.response?.text)
+        let time = isAlive ? longestStep : .milliseconds(200)
+        for result in await origin.burst(2, for: other, timeout: time) { others.append(result.response?.text) }
       }
       let own = await origin.send(HTTPRequest(target: "/"), for: greedy, timeout: longestStep)
       return (others, own.response?.text)
@@ -266,12 +266,37 @@ import Testing
     _ count: Int
   ) throws {
     let (others, own) = try afterHangingNames(count, addresses: ["127.0.0.1", "127.0.0.2"])
-    #expect(others == ["x", "x", "x"] && own == "x")
+    #expect(others == Array(repeating: "x", count: 6) && own == "x")
   }
 
   @Test func `because its first address is silent goes to the other one at the second try of a client`() throws {
-    let (others, own) = try afterHangingNames(3, addresses: ["127.0.0.2", "127.0.0.1"])
-    #expect(others == [nil, "x", "x"] && own == "x")
+    let (others, own) = try afterHangingNames(3, addresses: ["127.0.0.2", "127.0.0.1"], isAlive: false)
+    #expect(others[..<2] == [nil, nil] && others[2...].contains("x") && own == "x")
+  }
+
+  @Test func `with two equal addresses and without a client is repeated there`() throws {
+    let server = TestServer { $0.head.hasPrefix("GET /hangs") ? .stall : .send(response("x")) }
+    defer { server.stop() }
+    let results = try withOrigin(server, addresses: ["127.0.0.1", "127.0.0.1"]) { origin in
+      [await origin.get("/hangs", timeout: .milliseconds(200)), await origin.get(timeout: longestStep)]
+    }
+    #expect(results.map { $0.response?.text } == [nil, "x"])
+  }
+
+  @Test func `goes to no address for good that answers with an error`() throws {
+    let server = TestServer { $0.head.hasPrefix("GET /hangs") ? .stall : .send(response("x")) }
+    defer { server.stop() }
+    let other = TestServer(address: 0x7F00_0002, port: server.port) { _ in
+      .send("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
+    }
+    defer { other.stop() }
+    let statuses = try withOrigin(server, addresses: ["127.0.0.1", "127.0.0.2"]) { origin in
+      _ = await origin.get("/hangs", timeout: .milliseconds(200))
+      return [await origin.get(timeout: longestStep), await origin.get(timeout: longestStep)].map {
+        $0.response?.status
+      }
+    }
+    #expect(statuses == [502, 200])
   }
 
   @Test func `because it allows no streams any more gets another connection after a second`() throws {

@@ -27,7 +27,7 @@ import Testing
     defer { server.stop() }
     let address = try #require(HTTPServerAddress(scheme: .http, name: "dns.test", addresses: ["127.0.0.1"]))
     let settings = try OriginSettings(address, HTTPClientOptions())
-    let order = AddressOrder(address, settings.addresses, hasProxy: false)
+    let order = ConnectionOrder(address, settings.addresses, hasProxy: false)
     let carrier = try CurlCarrier(settings, order, on: try EventLoop())
     defer { carrier.close() }
     let easy = try #require(curl_easy_init())

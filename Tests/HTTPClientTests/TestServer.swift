@@ -94,7 +94,7 @@ final class TestServer: Sendable {
   ///   - peer: how HTTP/2 is spoken.
   init(
     tls: Bool = false, http2: Bool = false, highestTLS: Int = 0x0304, groups: String? = nil, copies: Int = 0,
-    peer: HTTP2Peer = HTTP2Peer(),
+    peer: HTTP2Peer = HTTP2Peer(), address: UInt32 = 0x7F00_0001, port: UInt16 = 0,
     react: @escaping @Sendable (ReceivedRequest) -> Reaction
   ) {
     func context(http2: Bool) -> TLSContext {
@@ -109,7 +109,7 @@ final class TestServer: Sendable {
     self.react = react
     // OpenSSL writes without regard to a peer that is gone.
     signal(SIGPIPE, SIG_IGN)
-    (listener, port) = listeningSocket(backlog: 512, room: peer.room)
+    (listener, self.port) = listeningSocket(backlog: 512, room: peer.room, address: address, port: port)
     spawn { $0.acceptAll() }
   }
 

@@ -1,4 +1,4 @@
-// AddressOrder.swift -- at which of a server's addresses connections begin.
+// ConnectionOrder.swift -- at which of a server's addresses connections begin.
 
 import CCurl
 import EventLoop
@@ -6,13 +6,13 @@ import Glibc
 
 /// The addresses of a server in the order in which connections try them. Generations share it until another address comes
 /// first because it has answered. Loop thread only.
-final class AddressOrder {
+final class ConnectionOrder {
   /// The addresses of the families that may be used, at first alternately of both (RFC 8305 section 4).
   private(set) var addresses: [SocketAddress]
   /// `name:port:address,address`, which fills libcurl's DNS cache, so that it never resolves a name; nil behind a proxy and
   /// without addresses.
   private(set) var resolve: CurlList?
-  /// Addresses that took a connection and did not answer.
+  /// Addresses that went behind others: they took a connection and did not answer, or took none.
   private(set) var silent: Set<SocketAddress> = []
   /// The address that answered last, and when.
   private var answered: (address: SocketAddress, at: BootInstant)?
@@ -31,11 +31,12 @@ final class AddressOrder {
     fillResolve()
   }
 
-  /// An order that begins at another address than this one and `present`, as far as there is one; this one's first goes last.
-  func next(besides present: AddressOrder) -> AddressOrder {
-    let next = AddressOrder(server, addresses, hasProxy: hasProxy)
+  /// An order that begins at the next address which is not the first of `present`; nil if there is none.
+  func next(besides present: ConnectionOrder) -> ConnectionOrder? {
+    guard let address = addresses.dropFirst().first(where: { $0 != present.addresses.first }) else { return nil }
+    let next = ConnectionOrder(server, addresses, hasProxy: hasProxy)
     next.silent = silent
-    repeat { _ = next.putFirstLast() } while next.addresses.first == present.addresses.first && addresses.count > 1
+    while next.addresses.first != address { _ = next.putFirstLast() }
     return next
   }
 
