@@ -146,6 +146,24 @@ import Testing
     #expect(order.nextHandshake(silence: silence, now: now) == now + silence)
   }
 
+  @Test mutating func `a handshake that ends late says nothing about a request that was sent meanwhile`() {
+    var order = order(1)
+    order.sent(to: 0, heardAt: BootInstant(nanoseconds: .min), now: now)
+    now = now + silence
+    var handshakes = due(&order)
+    #expect(handshakes.count == 1)
+    // A reply comes, the next request gets none, and then the handshake has had its time.
+    let heard = now + .milliseconds(100)
+    now = now + .milliseconds(500)
+    order.sent(to: 0, heardAt: heard, now: now)
+    now = now + .milliseconds(500)
+    order.ended(0, true, now: now)
+    let next = order.nextHandshake(silence: silence, now: now)
+    #expect(next == now)
+    handshakes = due(&order, heardAt: heard)
+    #expect(handshakes.count == 1)
+  }
+
   @Test mutating func `servers that are left out shake hands once a second, three at a time in turn`() {
     var order = order(5)
     for number in 0..<5 { _ = order.lose(number, loss()) }

@@ -196,10 +196,11 @@ struct ServerOrder: ~Copyable {
     (states.indices.map { silenceEnds($0, silence) } + [nextRound(false, now), returnIsDue]).compactMap(\.self).min()
   }
 
-  /// A handshake has ended: successfully, or the server was heard meanwhile, or neither.
+  /// A handshake has ended: successfully, or the server was heard meanwhile, or neither. What was sent after that is still
+  /// unanswered.
   mutating func ended(_ server: Int, _ isAlive: Bool, now: BootInstant) {
     states[server].isShakingHands = false
-    if isAlive { (states[server].loss, states[server].unansweredSince) = (nil, nil) }
+    if isAlive { states[server].loss = nil }
     guard server == 0, let returnIsDue, returnIsDue <= now else { return }
     (isReturning, movedAt) = (isAlive, now)
   }
