@@ -330,6 +330,8 @@ final class LifeJudge {
     case .onFailure:
       wait >= plan.stale.wait.nanoseconds || line.lateAt > now() - 31 * second
         || weather.isTroubled(from: now() - LifeJudge.staleAfterOutage, to: now())
+        || plan.dialect == .json
+          && weather.isTroubled(from: now() - LifeJudge.failureAfterWord, to: now(), by: .failure)
         || hasSlept(since: now() - LifeJudge.staleAfterOutage)
     }
   }
