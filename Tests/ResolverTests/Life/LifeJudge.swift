@@ -214,10 +214,10 @@ final class LifeJudge {
   }
 
   /// Such a transfer has ended. It counts where it has brought an answer: failures come back by themselves. What a change
-  /// of the network has overtaken is of the network before.
+  /// of the network has overtaken is of the network before, also if it began in the same instant.
   func refreshed(_ questions: [LifeQuestion]) {
     for question in questions where !isOnKeepList(question) && lines[question.place].latest?.at == now() {
-      guard lines[question.place].refreshedAt >= changedAt else { continue }
+      guard lines[question.place].refreshedAt > changedAt else { continue }
       lines[question.place].fruitless += 1
       tally.mostFruitless = max(tally.mostFruitless, lines[question.place].fruitless)
       guard lines[question.place].fruitless > LifePlan.giveUpAfter else { continue }
