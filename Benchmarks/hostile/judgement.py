@@ -102,14 +102,15 @@ def dying(programs: Programs, death: str, has_account: bool) -> list[Judged]:
     return others(f"nine domains die: {death}{account}", good, plain)
 
 
-def lame(programs: Programs, death: str) -> list[Judged]:
+def lame(programs: Programs, death: str, has_account: bool) -> list[Judged]:
   """Right after the start four names of one zone fail."""
   with OpenLab(programs) as lab:
     simulator, plain = lab.simulator(f"{_DEATHS[death]}&below=hostile.example"), lab.plain()
-    port = lab.daemon_with([json_provider(simulator.port)], local(plain))
+    provider = ACCOUNT.format(port=simulator.port) if has_account else json_provider(simulator.port)
+    port = lab.daemon_with([provider], local(plain))
     good = Stream(OTHERS, _RATE, good_names(1), begin=0.3)
     drive(port, [Stream(HOSTILE, 40, itertools.islice(series(["hostile.example"], "x"), 4)), good], 4)
-    return others(f"four lame names after the start: {death}", good, plain)
+    return others(f"four lame names after the start: {death}, {'account' if has_account else 'no account'}", good, plain)
 
 
 def without_verdict(programs: Programs, fault: str) -> list[Judged]:
@@ -321,7 +322,7 @@ def scenes(programs: Programs, outage: float) -> list[Callable[[], list[Judged]]
   """All of them."""
   chosen: list[Callable[[], list[Judged]]] = []
   chosen += [partial(dying, programs, death, account) for death in _DEATHS for account in (False, True)]
-  chosen += [partial(lame, programs, death) for death in _DEATHS]
+  chosen += [partial(lame, programs, death, has_account) for death in _DEATHS for has_account in (False, True)]
   chosen += [partial(without_verdict, programs, fault) for fault in _AT_ONCE]
   chosen += [partial(silent, programs, count, http2, swallows)
              for swallows in (False, True) for http2 in (False, True) for count in (1, 2)]
