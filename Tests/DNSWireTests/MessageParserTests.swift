@@ -44,6 +44,21 @@ import Testing
     }
   }
 
+  @Test func `behind answers an authority section with a senseless name is none, without them it is refused`() throws {
+    let answer = "C00C 0001 0001 0000003C 0004 C0000201"
+    let senseless = "80 00 0002 0001 0000003C 0002 C00C"
+    let message = try Message.parse(response(answers: 1, authorities: 1, additionals: 1, answer + senseless))
+    #expect(message.answers.count == 1 && message.authorities.isEmpty && message.additionals.isEmpty)
+    #expect(throws: WireError.labelType) { try Message.parse(response(authorities: 1, senseless)) }
+    #expect(throws: WireError.labelType) {
+      try Message.parse(response(answers: 1, authorities: 1, senseless + "C00C 0002 0001 0000003C 0002 C00C"))
+    }
+    // What is cut off may have more to say by TCP.
+    #expect(throws: WireError.truncated) {
+      try Message.parse(response(answers: 1, authorities: 1, answer + "C00C 0002"))
+    }
+  }
+
   @Test func `octets after the message are ignored`() throws {
     #expect(try Message.parse(response("FFFFFFFF")) == Message.parse(response("")))
   }

@@ -3,11 +3,12 @@
 extension Message {
   /// Parses a message at the beginning of the octets.
   ///
-  /// Every count, length and label up to the end of the authority section is checked, and compression pointers must point
-  /// backwards. A record whose RDATA cannot have the form of its type is left out and counted; names in RDATA are
-  /// uncompressed in the result. What nobody needs is not judged: an additional section ends where it cannot be read, the
-  /// first usable OPT record counts, and octets after the message are ignored. A TTL with the highest bit set becomes 0
-  /// (RFC 2181 section 8).
+  /// Every count, length and label up to the end of the answer section is checked, of a message without answers up to the end
+  /// of the authority section, and compression pointers must point backwards. A record whose RDATA cannot have the form of
+  /// its type is left out and counted; names in RDATA are uncompressed in the result. What nobody needs is not judged: behind
+  /// answers, an authority section that cannot be read is none, an additional section ends where it cannot be read, the first
+  /// usable OPT record counts, and octets after the message are ignored. A TTL with the highest bit set becomes 0 (RFC 2181
+  /// section 8).
   ///
   /// - Complexity: O(octets), with at most `WireReader.maximumSteps` labels and pointers.
   public static func parse(_ octets: [UInt8]) throws(WireError) -> Message {
@@ -19,7 +20,13 @@ extension Message {
     var reader = WireReader(octets)
     var (message, counts) = try begin(&reader)
     message.answers = try message.records(counts.answers, of: .answer, &reader)
-    message.authorities = try message.records(counts.authorities, of: .authority, &reader)
+    do {
+      message.authorities = try message.records(counts.authorities, of: .authority, &reader)
+    } catch {
+      // One that is cut off may have more to say by TCP.
+      guard error != .tooMuchWork, error != .truncated, !message.answers.isEmpty else { throw error }
+      return message
+    }
     do {
       message.additionals = try message.records(counts.additionals, of: .additional, &reader)
     } catch {
