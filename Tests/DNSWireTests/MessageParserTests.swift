@@ -49,6 +49,8 @@ import Testing
     let senseless = "80 00 0002 0001 0000003C 0002 C00C"
     let message = try Message.parse(response(answers: 1, authorities: 1, additionals: 1, answer + senseless))
     #expect(message.answers.count == 1 && message.authorities.isEmpty && message.additionals.isEmpty)
+    // It may have denied data, so that an alias without data is no denial.
+    #expect(message.unreadableRecordCount == 1)
     #expect(throws: WireError.labelType) { try Message.parse(response(authorities: 1, senseless)) }
     #expect(throws: WireError.labelType) {
       try Message.parse(response(answers: 1, authorities: 1, senseless + "C00C 0002 0001 0000003C 0002 C00C"))
