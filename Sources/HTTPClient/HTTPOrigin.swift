@@ -11,9 +11,9 @@ import HTTPMessage
 /// continue to their end. It starts after two timeouts in a row, or when a caller reports a change of network.
 ///
 /// An address that takes connections and leaves a request without an answer is doubted, unless it has answered others lately.
-/// Then a second generation, the trial, begins at another address, and the first answer decides which of the two stays. Until
-/// then a client whose request got no answer at the present address sends its next one to the trial: names that hang lead no
-/// other client's requests away.
+/// Then a second generation, the trial, begins at another address, and the first answer with status 200 decides which of the
+/// two stays. Until then a client whose request got no answer at the present address sends its next one to the trial, and
+/// other clients' requests stay where they are.
 public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   /// The server.
   public let server: HTTPServerAddress
@@ -38,7 +38,7 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
 
   /// Timeouts in a row after which the connections count as dead.
   private static let timeoutLimit = 2
-  /// The most clients that are remembered while an address is doubted. The requests of others go to it.
+  /// The most clients that are remembered while an address is doubted.
   private static let mostTriers = 1024
 
   /// Creates an origin, which connects with the first request.
@@ -131,9 +131,9 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
       if triers.count < Self.mostTriers { triers.insert(client) }
       return
     }
-    guard let order = generation.order.next(besides: current.order),
-      let next = try? Generation(settings, order, on: loop, of: self)
-    else { return }
+    // A trial without an answer goes on at the next address, or else on new connections to its own.
+    let order = generation.order.next(besides: current.order) ?? (generation === current ? nil : generation.order)
+    guard let order, let next = try? Generation(settings, order, on: loop, of: self) else { return }
     if generation === current { triers.insert(client) }
     let old = trial
     trial = next
@@ -146,7 +146,7 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
     drain(old)
   }
 
-  /// A request has been answered.
+  /// A request has been answered with status 200.
   private func decide(_ generation: Generation) {
     guard let current, let winner = trial else { return }
     if generation === winner {

@@ -253,7 +253,7 @@ import Testing
       }
       var others: [String?] = []
       for _ in 0..<3 {
-        let time = isAlive ? longestStep : .milliseconds(200)
+        let time = isAlive ? longestStep : .milliseconds(500)
         for result in await origin.burst(2, for: other, timeout: time) { others.append(result.response?.text) }
       }
       let own = await origin.send(HTTPRequest(target: "/"), for: greedy, timeout: longestStep)
