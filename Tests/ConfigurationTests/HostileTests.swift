@@ -64,6 +64,16 @@ func `a file that is not UTF-8 is refused`(octets: [UInt8]) throws {
   }
 }
 
+@Test(arguments: [(1, true), (2, false)])
+func `a byte-order mark before a configuration is skipped, and nothing else`(count: Int, isRead: Bool) throws {
+  let marks = [[UInt8]](repeating: [0xEF, 0xBB, 0xBF], count: count).flatMap { $0 }
+  let text = Array("[[provider]]\nkind = \"json\"\nurl = \"https://dns.google/resolve\"\n".utf8)
+  try withFile(marks + text) { _, path in
+    let loaded = try? Configuration.load(path: path, environment: { _ in nil })
+    #expect((loaded != nil) == isRead)
+  }
+}
+
 @Test(arguments: ["/nonexistent.toml", "/tmp", "/dev/zero", "a\nb"])
 func `an unreadable file is one mistake`(path: String) throws {
   let failure = #expect(throws: Mistakes.self) { try Configuration.load(path: path, environment: { _ in nil }) }

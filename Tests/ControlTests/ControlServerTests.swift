@@ -180,27 +180,33 @@ import Testing
     third.state = .unreachable(since: nil, "a \"quoted\" reason")
     var fourth = ProviderReport(name: "d")
     fourth.state = .noUnits(until: 86_400)
+    var fifth = ProviderReport(name: "e")
+    fifth.state = .noAnswers(since: 0)
+    (fifth.lastFailure, fifth.lastFailureAge) = ("192.0.2.1: timeout", .seconds(1))
     var answers = Answers()
-    answers.reports = [first, second, third, fourth]
+    answers.reports = [first, second, third, fourth, fifth]
     answers.reports[2].remark = "a remark"
     answers.reports[2].nextAttempt = .milliseconds(4200)
     (answers.reports[2].lastFailure, answers.reports[2].lastFailureAge) = ("192.0.2.1: refused", .seconds(3))
     let scene = try ControlScene(answers)
     let lines = try scene.client.providers(.text).content.split(separator: "\n").map(String.init)
-    try #require(lines.count == 8)
+    try #require(lines.count == 10)
     #expect(lines[0].hasPrefix("provider  state "))
     #expect(
       lines[1].split(separator: " ").map(String.init) == [
         "alidns", "up", "223.5.5.5", "12.0", "ms", "7", "100", "9", "1",
       ])
     #expect(lines[2].hasPrefix("b         pausing      -") && lines[3].hasPrefix("c         unreachable  -"))
+    #expect(lines[5].hasPrefix("e         no answers   -"))
     let backsOff = /b: pausing for another \d+ d( \d+ h)?: it refuses the credentials; check token/
-    #expect(lines[5].wholeMatch(of: backsOff) != nil)
+    #expect(lines[6].wholeMatch(of: backsOff) != nil)
     #expect(
-      lines[6]
+      lines[7]
         == "c: unreachable: a \"quoted\" reason; next attempt in 5 s; a remark; last failure 3 s ago: 192.0.2.1: refused"
     )
-    #expect(lines[7] == "d: no units for another 0 s: units_per_day is used up")
+    #expect(lines[8] == "d: no units for another 0 s: units_per_day is used up")
+    #expect(lines[9].hasPrefix("e: no answers for "))
+    #expect(lines[9].hasSuffix("; last failure 1 s ago: 192.0.2.1: timeout"))
     let json = try scene.client.providers(.json).content
     #expect(json.contains("\"failures_by_reason\":{\"timeout\":1}"))
     #expect(json.contains("\"round_trip_ms\":{\"count\":1,\"mean\":12,"))
@@ -208,6 +214,7 @@ import Testing
     #expect(json.contains("\"next_attempt_seconds\":4.2,"))
     #expect(json.contains("\"last_failure\":\"192.0.2.1: refused\",\"last_failure_seconds\":3}"))
     #expect(json.contains("\"until\":\"2027-01-15T08:00:00Z\""))
+    #expect(json.contains("\"name\":\"e\",\"state\":\"down\""))
     #expect(json.hasPrefix("{\"providers\":[{\"name\":\"alidns\",\"state\":\"up\",\"units_today\":7,"))
   }
 

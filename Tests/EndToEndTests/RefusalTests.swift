@@ -64,6 +64,27 @@ import Testing
     }
   }
 
+  @Test(arguments: ["code", "code-200"])
+  func `a refusal of kind alidns as an object with a code begins a pause, whatever the status`(form: String) throws {
+    try withLab { lab in
+      let first = try lab.simulator(
+        "--setting", "alidns-refusal=\(form)", "--require-signature", "--account", "999999", "--access-key-id", "KEYID",
+        "--access-key-secret", "SECRET")
+      let provider = Settings.provider(
+        "alidns",
+        """
+        scheme = "http"
+        servers = ["\(first.http)"]
+        account_id = "999999"
+        access_key_id = "KEYID"
+        access_key_secret = "ANOTHER"
+        """)
+      let second = try lab.simulator()
+      let daemon = try lab.daemon(Settings(provider, Settings.json(second.http)).text)
+      try check(first, second, daemon, remedy: "; check account_id, access_key_id and access_key_secret")
+    }
+  }
+
   @Test func `a burst of too many requests is logged once, and begins no pause`() throws {
     try withLab { lab in
       let first = try lab.simulator()

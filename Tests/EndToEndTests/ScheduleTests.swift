@@ -41,11 +41,11 @@ import Testing
     }
   }
 
-  @Test(arguments: ["kind=status&code=500", "kind=status&code=403", "kind=html", "kind=cut", "kind=reset"])
-  func `without a list the boot servers answer`(fault: String) throws {
+  @Test(arguments: ["kind=status&code=500", "kind=status&code=403", "kind=html", "kind=cut", "kind=reset", nil])
+  func `without a list the boot servers answer`(fault: String?) throws {
     try withLab { lab in
-      let boot = try lab.simulator()
-      try boot.fault("path=/100000/ss&\(fault)")
+      let boot = try fault == nil ? lab.simulator("--setting", "emas-no-servers=true") : lab.simulator()
+      if let fault { try boot.fault("path=/100000/ss&\(fault)") }
       let daemon = try lab.daemon(
         Settings(ScheduleTests.provider(boot.http)).text, environment: ["STATE_DIRECTORY": lab.folder.path])
       try daemon.waitForLog("no list of the provider's servers")

@@ -40,6 +40,13 @@ import Testing
     #expect(ipv6?.answers.first?.owner.text == "a.EXAMPLE.com.")
   }
 
+  @Test func `a byte-order mark before a table is skipped, and nothing else`() throws {
+    let text = text([entry("a.example", "192.0.2.1")])
+    let table = try AddressTable(text: [0xEF, 0xBB, 0xBF] + Array(text.utf8))
+    #expect(table.answer(to: question("a.example"), ttl: 60)?.answers.count == 1)
+    #expect(fault("\u{FEFF}\u{FEFF}" + text) != nil)
+  }
+
   @Test func `a listed name without an address of the family is NODATA`() throws {
     let table = try table(entry("a.example", "192.0.2.1"), entry("b.example"))
     let expected = HTTPDNSAnswer(responseCode: .noError, isNegative: true)

@@ -30,6 +30,13 @@ import Testing
     }
   }
 
+  @Test func `a batch with a name that the service calls invalid gives none of its names a verdict`() {
+    let response = json(#"{"code":"InvalidHost"}"#, status: 400)
+    for dialect in [emas, emasV2] as [any BatchDialect] {
+      #expect(outcomes(batch(["a.example", "b.example"]), response, dialect) == [.failure(.name), .failure(.name)])
+    }
+  }
+
   @Test func `only documented codes are shown`() {
     for body in ["", "<html>", "{}", #"{"code":"Unheard of"}"#, #"{"code":7}"#, #"{"code":"success"}"#] {
       #expect(emas.errorCode(in: json(body, status: 403)) == nil)

@@ -6,6 +6,7 @@ import HTTPDNS
 import MessageCache
 import Persistence
 import Refresh
+import Synchronization
 import TestSupport
 import Testing
 
@@ -44,6 +45,28 @@ import Testing
     return Refresher(
       RefresherScene.settings, keep: asked, preload: [], resolver: scene.resolver, cache: scene.cache, loop: loop,
       note: { _ in })
+  }
+
+  @Test func `after a flush only names are fetched whose entries are gone, and a line a minute says so`() throws {
+    _ = try scene.answer("stays.example")
+    let notes = Mutex<[String]>([])
+    let refresher = Refresher(
+      RefresherScene.settings, keep: [], preload: [], resolver: scene.resolver, cache: scene.cache, loop: loop,
+      note: { text in notes.withLock { $0.append(text) } })
+    func flushed(_ texts: String...) {
+      refresher.mayHaveBeenFlushed(
+        texts.map { RoutedQuestion(question: HTTPDNSQuestion(name: name($0), type: .a), route: 0) })
+      loop.advance(by: .seconds(1))
+    }
+    flushed("stays.example", "gone.example")
+    #expect(provider.refreshes.flatMap(\.questions).map(\.name) == [name("gone.example")])
+    flushed("second.example")
+    #expect(notes.withLock { $0 } == ["1 of 1 names and types resolved after a flush in 0 ms"])
+    loop.advance(by: .seconds(60))
+    flushed("third.example")
+    let expected = ["gone", "second", "third"].map { name("\($0).example") }
+    #expect(provider.refreshes.flatMap(\.questions).map(\.name) == expected)
+    #expect(notes.withLock(\.count) == 2)
   }
 
   @Test func `loaded hot names are fetched when due, the others expire`() throws {
