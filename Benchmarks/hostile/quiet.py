@@ -144,7 +144,7 @@ def joined_page(programs: Programs) -> list[Judged]:
       # The hostile client asks in the other order.
       order = range(150) if client == OTHERS else reversed(range(150))
       names = [f"{number}.good{number % 59}.example" for number in order]
-      return [Stream(client, 20_000, (f"p{turn}-{name}" for name in names), begin=4.6 + 3 * turn + delay) for turn in range(5)]
+      return [Stream(client, 20_000, iter([f"p{turn}-{name}" for name in names]), begin=4.6 + 3 * turn + delay) for turn in range(5)]
 
     wanted = pages(OTHERS, 0)
     drive(port, [*wanted, *pages(HOSTILE, 0.006), *bursts(50, hostile, every=2, turns=9)], 19)
