@@ -151,7 +151,8 @@ private let patience = Duration.milliseconds(4_900)
       let daemon = try lab.daemon(Settings(provider).text)
       try simulators[0].fault("kind=status&code=500")
       for index in 0..<4 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
-      #expect(try simulators.map { try $0.count.transfers } == [2, 4])
+      // Two failures move the order, and each client asks the first one once more.
+      #expect(try simulators.map { try $0.count.transfers } == [3, 4])
     }
   }
 
