@@ -359,12 +359,17 @@ import Testing
 }
 
 @Suite(.onBothStacks) struct `A request that waits for a connection` {
-  @Test func `says so, and says when it has got one`() throws {
-    let gate = Gate()
-    let server = TestServer { request in
+  /// Answers requests for /slow when the gate opens for each of them, and others at once.
+  private func gatedServer(_ gate: Gate) -> TestServer {
+    TestServer { request in
       if request.head.hasPrefix("GET /slow") { gate.wait() }
       return .send(response("x"))
     }
+  }
+
+  @Test func `says so, and says when it has got one`() throws {
+    let gate = Gate()
+    let server = gatedServer(gate)
     defer { server.stop() }
     let (first, others) = try withOrigin(server) { options in
       options.maxConnections = 1
@@ -386,10 +391,7 @@ import Testing
 
   @Test func `takes a turn of any client that has joined`() throws {
     let gate = Gate()
-    let server = TestServer { request in
-      if request.head.hasPrefix("GET /slow") { gate.wait() }
-      return .send(response("x"))
-    }
+    let server = gatedServer(gate)
     defer { server.stop() }
     let (waits, result) = try withOrigin(server) { options in
       options.maxConnections = 4
@@ -416,10 +418,7 @@ import Testing
 
   @Test func `gets the place of one whose clients have been answered, and one of these stays`() throws {
     let gate = Gate()
-    let server = TestServer { request in
-      if request.head.hasPrefix("GET /slow") { gate.wait() }
-      return .send(response("x"))
-    }
+    let server = gatedServer(gate)
     defer { server.stop() }
     let (results, late) = try withOrigin(server) { options in
       options.maxConnections = 3
@@ -445,10 +444,7 @@ import Testing
 
   @Test func `for which nobody waits does not begin, unless a connection is free`() throws {
     let gate = Gate()
-    let server = TestServer { request in
-      if request.head.hasPrefix("GET /slow") { gate.wait() }
-      return .send(response("x"))
-    }
+    let server = gatedServer(gate)
     defer { server.stop() }
     let (first, second) = try withOrigin(server) { options in
       options.maxConnections = 2
