@@ -23,7 +23,7 @@ public enum FlushedNames: Hashable, Sendable {
 ///
 ///   version (1 octet), form (1: 0 plain, 1 sealed), then in the clear or sealed: kind (1: 0 everything, 1 names, 2 names
 ///   and below), sender (16), sent (8), number of names (2), names in wire form
-public struct FlushNote: Hashable, Sendable {
+public struct FlushNote: Equatable, Sendable {
   /// The most names in one flush: a command has no more, and an entry of the stream has to be less than 64 KiB.
   public static let mostNames = 256
 
@@ -31,7 +31,7 @@ public struct FlushNote: Hashable, Sendable {
   public var names: FlushedNames
   /// The daemon that sent it: 16 octets.
   public var sender: [UInt8]
-  /// When it was sent, in milliseconds of the store's clock.
+  /// When it was sent, in milliseconds of the store's clock, and later than the sender's note before.
   public var sentAt: Int64
 
   /// How far an entry's time in the stream may be behind that of its note, in milliseconds.
@@ -100,30 +100,27 @@ public struct FlushNote: Hashable, Sendable {
   }
 }
 
-/// The notes that a daemon has read last: whoever can write to the stream can add a note to it again.
-public struct SeenNotes: Sendable {
-  /// The number that are remembered: as many as the stream has entries, about.
+/// Which sealed notes are new. Each daemon's notes have ascending times, and whoever can write to the stream can add old ones
+/// to it again, as many as he has recorded.
+public struct NoteOrder: Sendable {
+  /// The most daemons that are remembered one by one.
   static let most = 1_000
 
-  /// By their hashes, which nobody else can compute.
-  private var known: Set<Int> = []
-  private var order: [Int] = []
-  private var oldest = 0
+  /// The times of the latest notes.
+  private var latest: [[UInt8]: Int64] = [:]
+  /// The time of the latest note of a daemon that was forgotten. Of those that are not known, only later notes are new.
+  private var floor = Int64.min
 
   /// Remembers nothing.
   public init() {}
 
-  /// Remembers a note; returns whether it was not remembered yet.
+  /// Remembers a note; returns whether it is new.
   public mutating func insert(_ note: FlushNote) -> Bool {
-    let key = note.hashValue
-    guard known.insert(key).inserted else { return false }
-    guard order.count == SeenNotes.most else {
-      order.append(key)
-      return true
-    }
-    known.remove(order[oldest])
-    order[oldest] = key
-    oldest = (oldest + 1) % SeenNotes.most
+    guard note.sentAt > latest[note.sender, default: floor] else { return false }
+    latest[note.sender] = note.sentAt
+    guard latest.count > NoteOrder.most, let oldest = latest.min(by: { $0.value < $1.value }) else { return true }
+    floor = max(floor, oldest.value)
+    latest[oldest.key] = nil
     return true
   }
 }

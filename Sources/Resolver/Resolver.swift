@@ -27,6 +27,7 @@ package actor Resolver {
   /// The routes of names; nil in tests that need none.
   private(set) var table: RouteTable?
   var inFlight: [QuestionKey: Fetch] = [:]
+  let createdAt: BootInstant
   /// Questions that an upstream gave no verdict on.
   var failures: FailureCache
   /// When LocalDNS gave verdicts.
@@ -91,6 +92,7 @@ package actor Resolver {
     onFailure: @escaping @Sendable (String, UpstreamFailure) -> Void
   ) {
     self.loop = loop
+    createdAt = loop.now
     let configuration = ResolverConfiguration(settings, upstreams)
     self.configuration = configuration
     self.cache = cache

@@ -58,6 +58,19 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
     #expect(note.end(addedAt: 999_000) == 6_000)
   }
 
+  @Test func `is new if it is later than all of its sender, whatever others send`() {
+    func note(_ sender: Int, _ time: Int64) -> FlushNote {
+      FlushNote(names: .everything, sender: (0..<16).map { UInt8(truncatingIfNeeded: sender >> $0) }, sentAt: time)
+    }
+    var order = NoteOrder()
+    func areNew(_ notes: [FlushNote]) -> [Bool] { notes.map { order.insert($0) } }
+    #expect(areNew([note(1, 5), note(1, 5), note(1, 4), note(2, 4), note(1, 6)]) == [true, false, false, true, true])
+    // Daemons that were forgotten bring nothing back.
+    #expect(areNew((0..<1_000).map { note(100 + $0, Int64(10 + $0)) }) == [Bool](repeating: true, count: 1_000))
+    #expect(areNew([note(1, 6), note(2, 4), note(1_099, 1_009)]) == [false, false, false])
+    #expect(areNew([note(5_000, 2_000), note(1_099, 1_010)]) == [true, true])
+  }
+
   @Test func `with a time that no clock shows is none`() {
     let keys = FleetKeys(namespace: "n", site: "", secret: nil)
     for time in [-1, Int64.min, Int64.max] {

@@ -18,6 +18,9 @@ import Testing
   /// What the provider says, which may change.
   private final class Zone { var address = "192.0.2.1" }
   private let zone = Zone()
+  /// The notes of a daemon have ascending times.
+  private final class Sender { var sentAt: Int64 = 1_800_000_000_000 + 2_000_000 }
+  private let sender = Sender()
 
   private func fleet(_ count: Int = 10, secret: [UInt8]? = FleetScene.secret) -> FleetScene {
     FleetScene(
@@ -51,10 +54,10 @@ import Testing
     fleet.loop.advance(by: .milliseconds(1))
   }
 
-  private func note(
-    _ names: FlushedNames, _ keys: FleetKeys, sentAt: Int64 = 1_800_000_000_000 + 2_000_000
-  ) -> [UInt8] {
-    FlushNote(names: names, sender: [UInt8](repeating: 99, count: 16), sentAt: sentAt).octets(keys)
+  private func note(_ names: FlushedNames, _ keys: FleetKeys, sentAt: Int64? = nil) -> [UInt8] {
+    sender.sentAt += 1
+    return FlushNote(names: names, sender: [UInt8](repeating: 99, count: 16), sentAt: sentAt ?? sender.sentAt)
+      .octets(keys)
   }
 
   private let www = FlushedNames.names([name("example.com")], andBelow: true)
@@ -184,6 +187,46 @@ import Testing
     for _ in 0..<100 { add([[UInt8]](repeating: sealed, count: 30), to: fleet) }
     #expect(fleet.transfers == transfers && fleet.fleet(1).flushedAt == walks)
     #expect(fleet.fleet(1).counters.flushes == 1 && fleet.fleet(1).counters.refusedFlushes == 0)
+  }
+
+  @Test func `more recorded flushes than the stream has entries flush nothing new, in whichever order`() throws {
+    let fleet = fleet(2)
+    let recorded = (0..<1_500).map { number in
+      note(
+        .names([name("n\(number).example")], andBelow: false), fleet.fleet(0).keys,
+        sentAt: fleet.store.time - 1_500 + Int64(number))
+    }
+    for part in 0..<100 { add(Array(recorded[part * 15..<part * 15 + 15]), to: fleet) }
+    fleet.loop.advance(by: .seconds(10))
+    try warm(fleet)
+    let (walks, flushes) = (fleet.fleet(1).flushedAt, fleet.fleet(1).counters.flushes)
+    #expect(flushes == 1_500)
+    for round in 0..<3 {
+      for sealed in round == 1 ? recorded.reversed() : recorded { add([sealed], to: fleet) }
+    }
+    fleet.loop.advance(by: .seconds(2))
+    #expect(fleet.fleet(1).flushedAt == walks && fleet.fleet(1).counters.flushes == flushes)
+    // Two flushes of one daemon in the same millisecond are both new.
+    #expect(flush(fleet, by: 0, www) == .notified(1) && flush(fleet, by: 0, .everything) == .notified(1))
+    fleet.loop.advance(by: .seconds(2))
+    #expect(fleet.fleet(1).counters.flushes == flushes + 2)
+  }
+
+  @Test func `a flush that was recorded before the start takes nothing that is remembered since`() throws {
+    let fleet = FleetScene(
+      2, secret: FleetScene.secret, script: { _, _ in .failure(.networkError, .nextServer, after: .milliseconds(30)) })
+    fleet.loop.advance(by: .seconds(1))
+    _ = try? fleet.ask(1)
+    func failures() -> Int { fleet.scenes[1].resolver.assumeIsolated { $0.failures.count } }
+    #expect(failures() == 1)
+    for age in [600_000, 500_000] as [Int64] {
+      add([note(.everything, fleet.fleet(0).keys, sentAt: fleet.store.time - age)], to: fleet)
+    }
+    fleet.loop.advance(by: .seconds(1))
+    #expect(fleet.fleet(1).counters.flushes == 2 && failures() == 1)
+    add([note(.everything, fleet.fleet(0).keys, sentAt: fleet.store.time)], to: fleet)
+    fleet.loop.advance(by: .seconds(1))
+    #expect(failures() == 0)
   }
 
   @Test(arguments: [15, 16])

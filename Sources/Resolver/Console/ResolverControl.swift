@@ -31,13 +31,16 @@ extension Resolver {
   ///
   /// Questions in flight continue, and their answers are cached. Call it from a task that prefers the loop.
   ///
-  /// - Parameter end: only what was stored before is removed from the cache.
+  /// - Parameter end: only what was stored before is removed.
   package func flush(_ names: NameSelection, storedBefore end: BootInstant? = nil) async -> FlushCounts {
     var counts = FlushCounts()
-    counts.failures = failures.remove(names)
-    recent.removeAll()
-    nxdomainNames.remove(names)
-    for upstream in upstreams { counts.notListed += upstream.forgetNotListed(names) }
+    // What was asked for before the start concerns entries of the cache file alone.
+    if end.map({ $0 > createdAt }) ?? true {
+      counts.failures = failures.remove(names)
+      recent.removeAll()
+      nxdomainNames.remove(names)
+      for upstream in upstreams { counts.notListed += upstream.forgetNotListed(names) }
+    }
     let kept = refresher?.cached(among: names) ?? []
     var removal = CacheRemoval(of: names, from: cache, storedBefore: end?.nanoseconds ?? .max)
     removal.advance(steps: Resolver.removalSteps)

@@ -115,7 +115,8 @@ extension FleetLevel {
         refused(isNew: isNew)
         continue
       }
-      guard note.sender != identity, seenFlushes.insert(note) else { continue }
+      // Where there is no secret, anybody could send a note of another daemon with a time that hides all its later ones.
+      guard note.sender != identity, !keys.hasSecret || noteOrder.insert(note) else { continue }
       // Values of the store are old at once; what may have to wait is the cache.
       let end = min(note.end(addedAt: time), latestFlush)
       flushes.note(note.names, at: end)
@@ -206,7 +207,8 @@ extension FleetLevel {
     loop.assertCurrent()
     link.want()
     guard let now = clock.time(at: loop.now.nanoseconds) else { return .failed("the store is \(report.state)") }
-    let note = FlushNote(names: names, sender: identity, sentAt: now).octets(keys)
+    announcedAt = max(now, announcedAt + 1)
+    let note = FlushNote(names: names, sender: identity, sentAt: announcedAt).octets(keys)
     let words = [
       Array("XADD".utf8), keys.flushes, Array("MAXLEN".utf8), Array("~".utf8), Array("\(FleetLevel.most)".utf8),
       Array("*".utf8), Array("f".utf8), note,

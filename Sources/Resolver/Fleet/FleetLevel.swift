@@ -85,8 +85,10 @@ package final class FleetLevel {
   /// Flushes beyond those, and the timer that carries them out.
   var waitingFlushes = FlushBatch()
   let flushTimer = OwnedTimer()
-  /// Flushes of others that were read.
-  var seenFlushes = SeenNotes()
+  /// Which sealed flushes of others are new.
+  var noteOrder = NoteOrder()
+  /// When this daemon sent its latest flush, in milliseconds of the store's clock.
+  var announcedAt = Int64.min
   /// Flushes that are carried out in the cache together, the timer for that, and when it was last done.
   var nextFlushes = FlushBatch()
   let walkTimer = OwnedTimer()
