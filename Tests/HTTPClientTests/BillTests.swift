@@ -16,26 +16,42 @@ private final class FaultyService: Sendable {
   private struct State {
     var random: SeededGenerator
     var requests = 0
+    /// Whether several requests share a connection: what ends it would leave some of them unread.
+    var isBurst = false
+    var settled = 0
   }
 
   private let state: Mutex<State>
-  /// Whether several requests share a connection: what ends it would leave some of them unread.
-  let isBurst = Atomic(false)
 
   init(seed: UInt64) { state = Mutex(State(random: SeededGenerator(seed: seed))) }
 
   /// Requests that were read over HTTP/1.1.
   var requests: Int { state.withLock { $0.requests } }
 
-  private func draw() -> Int {
+  /// Requests of the burst that have ended, or get no response.
+  var settled: Int { state.withLock { $0.settled } }
+
+  func beginBurst() { state.withLock { ($0.isBurst, $0.settled) = (true, 0) } }
+
+  func hasEnded() { state.withLock { $0.settled += 1 } }
+
+  func endBurst() { state.withLock { $0.isBurst = false } }
+
+  private func draw() -> (number: Int, isBurst: Bool) {
     state.withLock { state in
       state.requests += 1
-      return Int.random(in: 0..<100, using: &state.random)
+      return (Int.random(in: 0..<100, using: &state.random), state.isBurst)
     }
   }
 
+  private func stall() -> Reaction {
+    state.withLock { $0.settled += 1 }
+    return .stall
+  }
+
   func reactOverHTTP1(_: ReceivedRequest) -> Reaction {
-    switch draw() {
+    let (number, isBurst) = draw()
+    return switch number {
     case 0..<8: .sendAndClose("")
     case 8..<14: .sendAndReset("")
     case 14..<18: .sendAndClose(response("x", fields: "Connection: close\r\n"))
@@ -44,21 +60,21 @@ private final class FaultyService: Sendable {
     case 24..<27: .sendAndClose("what?\r\n\r\n")
     case 27..<30: .send(response("", fields: "Location: /elsewhere\r\n", status: "302 Found"))
     case 30..<33: .send(response("no", status: "503 Service Unavailable"))
-    case 33 where isBurst.load(ordering: .relaxed): .stall
+    case 33 where isBurst: stall()
     default: .send(response("x"))
     }
   }
 
   func reactOverHTTP2(_ request: ReceivedRequest) -> Reaction {
-    let number = draw()
+    let (number, isBurst) = draw()
     switch number {
     case 0..<8: return .acts([.reset(.refusedStream)])
     case 8..<11: return .acts([.reset(.enhanceYourCalm)])
     case 11..<14: return .acts([.cutOff("x", .none)])
     case 14..<17: return .acts([.respondWithFields(count: 5)])
     case 17..<20: return .acts([.hint, .respond("x")])
-    case 20 where isBurst.load(ordering: .relaxed): return .stall
-    case 21..<40 where isBurst.load(ordering: .relaxed): return .send("x")
+    case 20 where isBurst: return stall()
+    case 21..<40 where isBurst: return .send("x")
     case 21..<25: return .acts([.goAway(last: max(request.stream, 2) - 2, .none)])
     case 25..<28: return .acts([.goAway(last: request.stream, .none), .respond("x")])
     case 28..<32: return .acts([.close])
@@ -131,16 +147,31 @@ private final class SwallowingNetwork: Sendable {
         results += 1
       }
       guard round < Self.bursts else { break }
-      service.isBurst.store(true, ordering: .relaxed)
-      for result in await origin.burst(Self.burst, timeout: .seconds(1)) {
+      for result in await sendTogether(origin, service) {
         sent += result.timesSent
         results += 1
       }
-      // What was given up is still to be read: it would be lost with its connection.
-      _ = await origin.loop.until { read() >= sent }
-      service.isBurst.store(false, ordering: .relaxed)
     }
     return (results, sent)
+  }
+
+  /// Sends requests together. Those that the server leaves without a response are given up when all others have ended: what
+  /// the server has not read by then would be lost with its connection.
+  private static func sendTogether(_ origin: HTTPOrigin, _ service: FaultyService) async -> [HTTPResult] {
+    service.beginBurst()
+    defer { service.endBurst() }
+    return await withTaskGroup(of: HTTPResult.self) { group in
+      for _ in 0..<burst {
+        group.addTask {
+          let result = await origin.get()
+          service.hasEnded()
+          return result
+        }
+      }
+      _ = await origin.loop.until { service.settled == burst }
+      origin.loop.skip(.seconds(60))
+      return await group.reduce(into: []) { $0.append($1) }
+    }
   }
 
   @Test(arguments: 0..<10) func `equals what the server has read, over HTTP/1.1`(seed: Int) throws {
