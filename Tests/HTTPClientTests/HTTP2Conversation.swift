@@ -70,6 +70,7 @@ final class HTTP2Conversation {
       let (type, flags) = (header[3], header[4])
       switch type {
       case Self.settings where flags & Self.acknowledge == 0:
+        peer.note(settings: payload)
         // Nothing comes before the own SETTINGS.
         if hasBegun { send(Self.settings, Self.acknowledge, 0, []) } else { owesAcknowledgement = true }
       case Self.settings where !sentLimits.isEmpty:
@@ -128,7 +129,7 @@ final class HTTP2Conversation {
       held.append(id)
     case .acts(let acts): return acts.allSatisfy { act($0, id) }
     case .stall: break
-    case .sendAndClose, .sendAndReset: return false
+    case .sendAndClose, .sendAndReset, .sendAfterEmptyRecords: return false
     }
     return true
   }
@@ -186,7 +187,7 @@ final class HTTP2Conversation {
       }
     case .cork: stream.cork()
     case .uncork: stream.uncork()
-    case .updateKeys(let count): stream.prepare { for _ in 0..<count { stream.updateKey(asksBack: false) } }
+    case .updateKeys(let count): stream.writeEmptyRecords(count)
     case .askForKeys(let count):
       stream.prepare {
         for _ in 0..<count {

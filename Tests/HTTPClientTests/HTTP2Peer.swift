@@ -80,6 +80,7 @@ final class HTTP2Peer: Sendable {
     var tooMany = 0
     var acknowledged: [UInt32] = []
     var mute: Set<Int> = []
+    var settings: [UInt16: UInt32] = [:]
   }
 
   init(
@@ -106,6 +107,9 @@ final class HTTP2Peer: Sendable {
 
   var acknowledgedLimits: [UInt32] { state.withLock { $0.acknowledged } }
 
+  /// The settings of the client, by their identifiers.
+  var settings: [UInt16: UInt32] { state.withLock { $0.settings } }
+
   func isSilent(_ connection: Int) -> Bool { connection < silentConnections }
 
   /// From now on nothing is said on a connection, also to a PING.
@@ -114,6 +118,14 @@ final class HTTP2Peer: Sendable {
   func isMute(_ connection: Int) -> Bool { state.withLock { $0.mute.contains(connection) } }
 
   func noteRequest() { state.withLock { $0.requests += 1 } }
+
+  /// Notes the entries of a SETTINGS frame.
+  func note(settings payload: [UInt8]) {
+    for entry in stride(from: 0, to: payload.count - 5, by: 6) {
+      let value = payload[entry + 2..<entry + 6].reduce(0) { $0 << 8 | UInt32($1) }
+      state.withLock { $0.settings[UInt16(payload[entry]) << 8 | UInt16(payload[entry + 1])] = value }
+    }
+  }
 
   func note(acknowledged limit: UInt32?) {
     guard let limit else { return }

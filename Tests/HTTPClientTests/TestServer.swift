@@ -13,6 +13,8 @@ enum Reaction: Sendable {
   case sendAndClose(String)
   /// Sends those octets and resets the connection.
   case sendAndReset(String)
+  /// HTTP/1.1 over TLS: sends so many messages without content, all at once, and then those octets.
+  case sendAfterEmptyRecords(Int, String)
   /// Says nothing.
   case stall
   /// HTTP/2: keeps the request until so many wait, then responds to each in turn, the oldest first.
@@ -192,6 +194,9 @@ final class TestServer: Sendable {
         stream.write(Array(text.utf8))
         stream.resetsAtEnd()
         return
+      case .sendAfterEmptyRecords(let count, let text):
+        stream.writeEmptyRecords(count)
+        stream.write(Array(text.utf8))
       case .stall, .respondTogether, .respondWhenQuiet, .acts: continue
       }
     }

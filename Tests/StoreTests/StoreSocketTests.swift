@@ -55,6 +55,43 @@ import Testing
     }
   }
 
+  @Test(arguments: [(0x0303, 4_000), (0x0304, 30), (0x0304, 4_000)])
+  func `messages without content hold the loop for no time, and many end the connection`(
+    version: Int, count: Int
+  ) throws {
+    let certificates = try TestCertificates(in: folder)
+    try certificates.make("store", for: "DNS:store.test")
+    let context = TLSContext(certificate: text("store.pem"), key: text("store.key"), highest: version)
+    let settings = StoreTLS(name: "store.test", authorityFile: certificates.authority)
+    try onLoop { loop in
+      let (client, server) = try pair(room: 1 << 20)
+      DispatchQueue.global().async {
+        guard let stream = ByteStream(server, context) else { return }
+        stream.write([1])
+        stream.writeEmptyRecords(count)
+        stream.write([2])
+        _ = stream.read(exactly: 1)
+        close(server)
+      }
+      var octets: [UInt8] = []
+      var hasEnded = false
+      var why = ""
+      let watch = TurnWatch()
+      let socket = try StoreSocket(client, try StoreTLSContext(settings), on: loop) { report in
+        switch report {
+        case .octets(let some): octets += some
+        case .ended(let fault): (hasEnded, why) = (true, "\(fault)")
+        case .connected: watch.watch(loop)
+        }
+      }
+      #expect(await loop.until { hasEnded || octets.count == 2 })
+      #expect(hasEnded == (count > 64) && octets == (count > 64 ? [1] : [1, 2]), "\(why)")
+      #expect(watch.longest < .milliseconds(10))
+      socket.write([0])
+      socket.close()
+    }
+  }
+
   private func text(_ name: String) -> String { String(decoding: folder.read(name) ?? [], as: UTF8.self) }
 }
 

@@ -180,6 +180,21 @@ package final class ByteStream {
     SSL_do_handshake(tls)
   }
 
+  /// Sends so many messages without content, all at once: new keys, or requests for a handshake, which the client refuses,
+  /// where the version has no such (RFC 5246 section 7.4.1.1).
+  package func writeEmptyRecords(_ count: Int) {
+    prepare {
+      for _ in 0..<count {
+        guard SSL_version(tls) < 0x0304 else {
+          updateKey(asksBack: false)
+          continue
+        }
+        SSL_renegotiate(tls)
+        SSL_do_handshake(tls)
+      }
+    }
+  }
+
   /// What comes up to and with `end`.
   package func read(through end: [UInt8]) -> [UInt8]? {
     while true {
