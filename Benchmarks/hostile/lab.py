@@ -84,8 +84,8 @@ class Child:
 class Simulator:
   """The provider."""
 
-  def __init__(self, program: Path, folder: Path, faults: tuple[str, ...] = ()) -> None:
-    self._folder, self._program, self._faults = folder, program, faults
+  def __init__(self, program: Path, folder: Path, faults: tuple[str, ...] = (), seed: int = 1) -> None:
+    self._folder, self._program, self._faults, self._seed = folder, program, faults, seed
     self.port, self._control = free_port(), free_port()
     (folder / "hostile.zone").write_text(zone_text())
     self.start()
@@ -93,7 +93,7 @@ class Simulator:
   def start(self) -> None:
     """Starts it, also once more at the same port."""
     arguments = [str(self._program), "--listen", f"127.0.0.1:{self.port}", "--control", f"127.0.0.1:{self._control}",
-                 "--record-limit", "0", "--zone", str(self._folder / "hostile.zone")]
+                 "--record-limit", "0", "--seed", str(self._seed), "--zone", str(self._folder / "hostile.zone")]
     for fault in self._faults:
       arguments += ["--fault", fault]
     log = self._folder / "simulator.log"
@@ -123,6 +123,10 @@ class Simulator:
       name = question.split(" ")[0].lower().rstrip(".")
       counts[name] = counts.get(name, 0) + count
     return counts
+
+  def requests(self) -> int:
+    """How many requests have come in."""
+    return json.loads(self.control("GET", "count"))["transfers"]
 
   def transfers(self, below: str = "") -> int:
     """How many questions about names at and below one have come in."""
@@ -194,9 +198,9 @@ class Lab:
   folder: Path
   children: list[Child] = field(default_factory=list)
 
-  def simulator(self, *faults: str) -> Simulator:
-    """Starts the provider, with faults."""
-    simulator = Simulator(self.programs.simulator, self.folder, faults)
+  def simulator(self, *faults: str, seed: int = 1) -> Simulator:
+    """Starts the provider, with faults; `seed` is that of their dice."""
+    simulator = Simulator(self.programs.simulator, self.folder, faults, seed)
     self.children.append(simulator.child)
     return simulator
 

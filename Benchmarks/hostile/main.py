@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import multiprocessing.pool
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,12 +14,12 @@ from pathlib import Path
 from bench.machine import describe_machine, package_version
 from bench.processes import BenchError
 
-from . import hits, judgement, quiet, scenes
+from . import bill, hits, judgement, quiet, scenes
 from .lab import Programs
 from .report import compose
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
-PARTS = ("judgement", "spoiled", "flood", "slow", "search", "outage", "hits")
+PARTS = ("judgement", "bill", "spoiled", "flood", "slow", "search", "outage", "hits")
 
 
 def _arguments() -> argparse.Namespace:
@@ -82,10 +81,20 @@ def _perform(scene: _Scene) -> tuple[_Scene, list[scenes.Figure] | str]:
   return scene, result if isinstance(result, list) else [result]  # type: ignore[list-item]
 
 
+def _judged_scenes(options: argparse.Namespace, programs: Programs) -> Iterator[Callable[[], list[judgement.Judged]]]:
+  """The scenes that have bounds of their own."""
+  parts = options.parts.split(",")
+  if "judgement" in parts:
+    yield from judgement.scenes(programs, options.outage)
+    yield from quiet.scenes(programs)
+  if "bill" in parts:
+    yield from bill.scenes(programs)
+
+
 def _judge(options: argparse.Namespace, programs: Programs, missing: list[dict[str, str]]) -> list[dict[str, object]]:
-  """Runs the scenes that have bounds of their own."""
+  """Runs them."""
   judged: list[dict[str, object]] = []
-  for scene in itertools.chain(judgement.scenes(programs, options.outage), quiet.scenes(programs)):
+  for scene in _judged_scenes(options, programs):
     try:
       found = scene()
     except Exception as error:  # noqa: BLE001 (a scene without figures is a missed one, for whatever reason)
@@ -118,9 +127,7 @@ def _measure(options: argparse.Namespace, httpdnsd: Path) -> dict[str, object]:
         for figure in result:
           print(figure, file=sys.stderr, flush=True)
           figures.append(figure.as_dict())
-  results: dict[str, object] = {"figures": figures, "missing": missing, "judged": []}
-  if "judgement" in options.parts.split(","):
-    results["judged"] = _judge(options, programs, missing)
+  results: dict[str, object] = {"figures": figures, "missing": missing, "judged": _judge(options, programs, missing)}
   if "hits" in options.parts.split(","):
     try:
       results |= hits.cost_of_a_hit(programs)
