@@ -248,7 +248,7 @@ extension ProviderFactory {
       logger.warning("units_per_day will start from zero with a restart: \(problem)")
     }
     let file = state.file("units") { problem in
-      let text = "units_per_day will start from zero with a restart: \(problem)"
+      let text = "units_per_day is not saved, and a restart forgets what is counted until it is: \(problem)"
       occasional.log(.warning, reason: text, now: BootInstant.now.nanoseconds, text)
     }
     ledger = UnitLedger(file, on: loop)
