@@ -31,6 +31,9 @@ final class SetupLock {
   ///
   /// - Throws: if another process holds it for too long, or it cannot be created.
   init(_ root: Root, _ matter: Matter, _ patience: Patience) throws(SetupError) {
+    // What this process and its commands create from here on is for the programs of all users, however strict root's
+    // umask is. resolvconf, for one, writes /etc/resolv.conf with the umask of its caller.
+    umask(0o022)
     for attempt in 0... {
       if let file = try SetupLock.open(root, matter) {
         // The previous holder may have removed the file, and another process may have created a new one.
@@ -71,6 +74,8 @@ final class SetupLock {
         throw .last("mkdir", name)
       }
     }
+    // An application by an earlier version may have left it closed.
+    chmod(parents[0], 0o755)
     let path = root.real(matter.path)
     var descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     // A read-only file system can be locked too: the service's hooks only write below /run.

@@ -93,6 +93,30 @@ import Testing
     }
   }
 
+  @Test(arguments: ["resolved", "networkmanager", "resolvconf", "file"])
+  func `what setup leaves is readable by all users under any umask of root's`(method: String) throws {
+    try withScene { scene in
+      try scene.write("usr/lib/systemd/systemd-resolved", "")
+      try scene.write("usr/sbin/NetworkManager", "")
+      try scene.write("usr/sbin/resolvconf", "")
+      try scene.write("lib/resolvconf/list-records", "")
+      try scene.write("run/systemd/container", "")
+      // Whatever is closed to others, but for what is setup's alone.
+      func closed() throws -> [Substring] {
+        let filter = "! -name journal ! -name '*lock' ! -type l \\( ! -perm -o+r -o -type d ! -perm -o+x \\)"
+        return try ChildProcess.run(["sh", "-c", "cd '\(scene.root)' && find . \(filter)"]).output.split(
+          separator: "\n")
+      }
+      let before = try closed()
+      let words = ["sh", "-c", "umask 077; exec \"$@\"", "sh", Programs.daemon, "setup"]
+      for command in [[method, "--apply"], ["resume"], ["renew"]] {
+        let (ending, _, error) = try ChildProcess.run(words + command + ["--root", scene.root])
+        #expect(ending == .exited(0), "\(error)")
+      }
+      #expect(Set(try closed()).isSubset(of: before))
+    }
+  }
+
   @Test func `undo refuses if the file was changed since, and shows how`() throws {
     try withScene { scene in
       let before = try scene.tree()
