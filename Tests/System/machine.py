@@ -103,6 +103,18 @@ class Machine:
     # With DESTDIR= no user is made.
     self._run("systemd-sysusers", f"--root={self.root}", "httpdnsd.conf")
     shutil.copy(BINARIES / "httpdns-simulator", self.root / "usr/local/bin")
+    self._supply_libraries()
+
+  def _supply_libraries(self) -> None:
+    """Another release may lack a library by the name that this machine's programs were linked with."""
+    for program in ("httpdnsd", "httpdns-simulator"):
+      path = f"/usr/local/bin/{program}"
+      for line in self.offline("chroot", str(self.root), "ldd", path).splitlines():
+        if "not found" in line:
+          name = line.split()[0]
+          own = next(own for own in self.offline("ldd", str(BINARIES / program)).splitlines() if own.split()[0] == name)
+          shutil.copy(own.split()[2], self.root / "usr/local/lib" / name)
+    self.offline("chroot", str(self.root), "ldconfig")
 
   def write(self, path: str, text: str, mode: int = 0o644) -> None:
     """Writes a file by its path in there."""

@@ -14,6 +14,9 @@ from machine import BINARIES, REPOSITORY, Failure, Machine, check, wait_for
 NETWORK, PROVIDER, NAME = "203.0.113.77", "192.0.2.1", "example.com"
 SERVER, OTHER_SERVER = "10.9.9.53", "10.9.9.54"
 SERVICE = "httpdnsd.service"
+# An ordinary user, and a root with a strict umask.
+ORDINARY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")
+PRIVATE = ("sh", "-c", "umask 077; exec \"$@\"", "sh")
 
 SIMULATOR = """[Unit]
 Before=httpdnsd.service
@@ -142,21 +145,25 @@ class Scene:
       server.wait()
     self.servers.clear()
 
-  def setup(self, *arguments: str, seconds: float = 30) -> str:
-    """Runs `httpdnsd setup`."""
-    return self.machine.run("httpdnsd", "setup", *arguments, seconds=seconds)
+  def setup(self, *arguments: str, seconds: float = 30, check: bool = True) -> str:
+    """Runs `httpdnsd setup` as a root whose own files nobody else may read."""
+    return self.machine.run(*PRIVATE, "httpdnsd", "setup", *arguments, seconds=seconds, check=check)
 
-  def address(self) -> str:
-    """What a program of the machine's gets for the name."""
-    said = self.machine.run("getent", "ahostsv4", NAME, check=False, seconds=40)
+  def address(self, user: tuple[str, ...] = ()) -> str:
+    """What a program of a user's gets for the name."""
+    said = self.machine.run(*user, "getent", "ahostsv4", NAME, check=False, seconds=40)
     return said.split()[0] if said else "nothing"
 
+  def addresses(self) -> set[str]:
+    """What programs of root's and of an ordinary user's get."""
+    return {self.address(), self.address(ORDINARY)}
+
   def expect(self, address: str, text: str, within: float = 0) -> None:
-    """The name has this address, at once or after a while."""
+    """The name has this address for all users, at once or after a while."""
     if within:
-      wait_for(f"{address}: {text}", lambda: self.address() == address, within, 0.2)
-    said = self.address()
-    check(said == address, f"{text}: {NAME} is {said}")
+      wait_for(f"{address}: {text}", lambda: self.addresses() == {address}, within, 0.2)
+    said = self.addresses()
+    check(said == {address}, f"{text}: {NAME} is {' and '.join(sorted(said))}")
 
   def tree(self) -> dict[str, tuple]:
     """Everything below /etc, and what setup has of its own: kind, mode, owner, time and content of each."""
