@@ -5,8 +5,8 @@ struct ResolvconfKind {
   /// The path of the hook that it runs on every change.
   let hook: String
 
-  /// The record folders of Debian's resolvconf and of openresolv.
-  static let recordFolders = ["/run/resolvconf/interface", "/run/resolvconf/interfaces"]
+  /// The record folders of Debian's resolvconf, of openresolv until version 3.13, and of later ones.
+  static let recordFolders = ["interface", "interfaces", "keys"].map { "/run/resolvconf/\($0)" }
 
   /// Finds the installed one. systemd's resolvconf does not count: it is a link to resolvectl.
   static func find(_ root: Root) -> ResolvconfKind? {

@@ -109,9 +109,10 @@ import Testing
     #expect(try machine.tree() == before)
   }
 
-  @Test func `resolvconf's new records are followed`() throws {
+  @Test(arguments: ["interface", "interfaces", "keys"])
+  func `resolvconf's new records are followed`(folder: String) throws {
     let scene = try Scene(.resolvconf)
-    scene.machine.file("/run/resolvconf/interface/eth0.dhclient", "nameserver 198.51.100.7\n")
+    scene.machine.file("/run/resolvconf/\(folder)/eth0.dhclient", "nameserver 198.51.100.7\n")
     #expect(try scene.engagement.renew() == .written(path: SetupPaths.network))
     #expect(scene.machine.text(SetupPaths.network)?.hasSuffix("\nnameserver 198.51.100.7\n") == true)
   }
