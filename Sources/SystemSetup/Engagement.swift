@@ -93,25 +93,23 @@ public struct Engagement {
     case written(path: String)
     /// The file is up to date.
     case same(path: String)
+    /// Another program or the administrator has replaced the file, which therefore stays as it is.
+    case replaced(path: String)
     /// The method has no such file.
     case unneeded(SetupMethod)
   }
 
   /// Rewrites the file that follows the network; the caller, `Installation.renew`, holds its lock.
   func renew() throws(SetupError) -> Renewal {
-    switch journal.method {
-    case .resolved, .file: return .unneeded(journal.method)
-    case .networkManager:
-      let servers = root.text(of: FollowingFiles.networkManagerFile) ?? ""
-      return try renew(SetupPaths.following, FollowingFiles.resolver(journal.nameserver, servers))
-    case .resolvconf: return try renew(SetupPaths.network, FollowingFiles.network(root))
-    }
-  }
-
-  private func renew(_ path: String, _ text: String) throws(SetupError) -> Renewal {
-    guard root.text(of: path) != text else { return .same(path: path) }
-    try FileWriter(root: root).put(.text(text), at: path)
-    return .written(path: path)
+    guard let change = journal.changes.first(where: { $0.kind == .ours }) else { return .unneeded(journal.method) }
+    let current = try root.state(of: change.path)
+    guard current == .absent || change.isRewritten(current) else { return .replaced(path: change.path) }
+    let servers = root.text(of: FollowingFiles.networkManagerFile) ?? ""
+    let isResolver = journal.method == .networkManager
+    let text = isResolver ? FollowingFiles.resolver(journal.nameserver, servers) : FollowingFiles.network(root)
+    guard current.text != text else { return .same(path: change.path) }
+    try FileWriter(root: root).put(.text(text), at: change.path)
+    return .written(path: change.path)
   }
 
   /// Removes the files below /run, for undo.
@@ -148,6 +146,13 @@ public struct Engagement {
   private func run(_ command: SystemCommand) -> [String] {
     let status = run(command).status
     return status == 0 ? [] : ["`\(command)` failed\(status.map { " with exit code \($0)" } ?? "")"]
+  }
+
+  /// A shell command that pauses without httpdnsd. It does nothing if that was done before.
+  static func lastResort(_ method: SetupMethod) -> String {
+    guard method == .resolved else { return "resolvconf -d \(SetupPaths.record)" }
+    return
+      "{ rm \(SetupPaths.resolvedDropIn) 2> /dev/null && systemctl try-reload-or-restart systemd-resolved.service; }"
   }
 
   /// The drop-in for resolved.conf(5): this server takes all names (`~.`) before the links' own servers.

@@ -5,7 +5,7 @@ enum FollowingFiles {
   /// The network's servers; NetworkManager writes this file whether or not it manages /etc/resolv.conf.
   static let networkManagerFile = "/run/NetworkManager/no-stub-resolv.conf"
 
-  /// The file that /etc/resolv.conf links to: our nameserver first, then NetworkManager's servers and search domains.
+  /// /etc/resolv.conf: our nameserver first, then NetworkManager's servers and search domains.
   static func resolver(_ nameserver: Nameserver, _ servers: String) -> String {
     let lines = servers.split(separator: "\n").filter { !$0.hasPrefix("#") && !$0.hasPrefix(";") }
     return ResolverText.first(nameserver, in: lines.joined(separator: "\n"))

@@ -17,8 +17,16 @@ public struct Change: Hashable, Sendable {
     case replace
     /// The file is a mount point and is overwritten in place.
     case overwrite
-    /// The file is our own; hooks may rewrite it at any time.
+    /// The file is our own as long as it has our first line; hooks may rewrite it at any time.
     case ours
+  }
+
+  /// Whether a state of a file of ours is one that hooks have written.
+  func isRewritten(_ current: FileState) -> Bool {
+    guard kind == .ours, let line = after.text?.prefix(while: { $0 != "\n" }), let text = current.text else {
+      return false
+    }
+    return text.hasPrefix("\(line)\n")
   }
 
   /// Whether this only creates a folder for another change.

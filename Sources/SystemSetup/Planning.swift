@@ -51,7 +51,8 @@ extension Plan {
       # While the service runs, the machine's names go to httpdnsd; a failure here never stops the service.
       [Service]
       ExecStartPost=+-\(program) setup resume --service
-      ExecStopPost=+-\(program) setup pause --service
+      # Also without the program, if it was deleted or lacks a library.
+      ExecStopPost=+-/bin/sh -c '\(program) setup pause --service || \(Engagement.lastResort(method))'
 
       """
     try add(SetupPaths.unitDropIn, .text(text), in: root)
@@ -124,7 +125,7 @@ extension Plan {
     let isMounted = root.isMountPoint(SetupPaths.resolver)
     if isMounted { throw .refused("/etc/resolv.conf is a mount point, so NetworkManager does not manage it") }
     let servers = root.text(of: FollowingFiles.networkManagerFile) ?? root.text(of: SetupPaths.resolver) ?? ""
-    try add(SetupPaths.following, .text(FollowingFiles.resolver(nameserver, servers)), .ours, in: root)
+    let temporary = FileWriter.temporary(of: SetupPaths.resolver)
     try add(
       "/etc/NetworkManager/conf.d/90-httpdnsd.conf",
       .text(
@@ -141,11 +142,19 @@ extension Plan {
         """
         #!/bin/sh
         # Made by `httpdnsd setup networkmanager`; `httpdnsd setup undo` removes it.
-        # The network may have other servers now: lists them in \(SetupPaths.following), after httpdnsd.
-        exec \(program) setup renew --quiet
+        # The network may have other servers now: lists them in /etc/resolv.conf, after httpdnsd.
+        \(program) setup renew --quiet
+        status=$?
+        [ $status -ge 126 ] || exit $status
+        # The program is gone: lists the network's servers alone, if the file is still httpdnsd's.
+        read -r line < /etc/resolv.conf
+        [ "$line" = '\(ResolverText.comment)' ] || exit 0
+        umask 022
+        { echo "$line" && cat \(FollowingFiles.networkManagerFile); } > \(temporary) && mv \(temporary) /etc/resolv.conf
 
         """, mode: 0o755), in: root)
-    try add(SetupPaths.resolver, .link(to: SetupPaths.following), in: root)
+    // A file, not a link: a container and a confined program may be unable to follow a link to a folder of ours.
+    try add(SetupPaths.resolver, .text(FollowingFiles.resolver(nameserver, servers)), .ours, in: root)
     commands.append(SystemCommand("nmcli", "general", "reload"))
   }
 
@@ -166,7 +175,7 @@ extension Plan {
         #!/bin/sh
         # Made by `httpdnsd setup resolvconf`; `httpdnsd setup undo` removes it.
         # The network may have other servers now: lists them in \(SetupPaths.network) for httpdnsd.
-        exec \(program) setup renew --quiet
+        [ ! -x \(program) ] || exec \(program) setup renew --quiet
 
         """, mode: 0o755), in: root)
     try addServiceHooks(root)

@@ -26,7 +26,8 @@ enum ResolverText {
   /// Returns the nameservers of a text in order.
   static func servers(of text: String) -> [String] { servers(text.split(separator: "\n").map(String.init)) }
 
-  private static let comment = "# httpdnsd is asked first; `httpdnsd setup undo` reverts this."
+  /// The first line of a text that this made.
+  static let comment = "# httpdnsd is asked first; `httpdnsd setup undo` reverts this."
 
   private static func servers(_ lines: [String]) -> [String] { lines.compactMap(server) }
 

@@ -48,8 +48,6 @@ enum SetupPaths {
   /// StateDirectory, which belongs to another user.
   static let state = "/var/lib/httpdnsd-setup"
   static let journal = "\(state)/journal"
-  /// Our nameserver, then NetworkManager's; /etc/resolv.conf links here.
-  static let following = "\(state)/resolv.conf"
   /// The network's resolvers from resolvconf's records, for the daemon.
   static let network = "\(state)/network.conf"
   static let resolver = "/etc/resolv.conf"

@@ -90,6 +90,7 @@ struct SetupRenewCommand: ParsableCommand {
     switch try Setup.attempt({ () throws(SetupError) in try Installation(root: root).renew() }) {
     case .written(let path): options.say("\(path) was rewritten")
     case .same(let path): options.say("\(path) already lists the network's servers")
+    case .replaced(let path): options.say("\(path) is not httpdnsd's any more and stays as it is")
     case .unneeded(let method): options.say("`setup \(method.rawValue)` lists no servers of the network: nothing to do")
     case nil: options.say("nothing is applied")
     }
