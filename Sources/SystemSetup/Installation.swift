@@ -8,14 +8,29 @@ import Glibc
 /// Applies and undoes setup on one machine.
 public struct Installation {
   /// How undo treats files that were changed after setup.
+  ///
+  /// A file of another program without our nameserver is no change of ours: it stays as it is, except with `overwrite`.
   public enum Changed: Sendable {
     /// Undo nothing.
     case refuse
     /// Restore the state before setup.
     case overwrite
-    /// Leave these files as they are and undo everything else.
-    case keep
+    /// Restore the state before setup and keep the changed file beside it, since without httpdnsd it may be useless.
+    case setAside
   }
+
+  /// What undo did.
+  public struct Undone: Sendable {
+    /// The journal of what was undone.
+    public let journal: Journal
+    /// The paths of the files that another program has replaced; they stay as they are.
+    public internal(set) var left: [String] = []
+    /// The paths of the files that were changed; each has its changed state at `aside(of:)`.
+    public internal(set) var setAside: [String] = []
+  }
+
+  /// Where the changed state of a file is kept.
+  public static func aside(of path: String) -> String { "\(path).httpdnsd-changed" }
 
   let root: Root
   var patience = SetupLock.Patience()
@@ -49,8 +64,7 @@ public struct Installation {
     do throws(SetupError) {
       try begin(plan, FileWriter(root: root))
     } catch {
-      // Keeps files that another process has changed meanwhile.
-      _ = try? takeBack(.keep, FileWriter(root: root))
+      _ = try? takeBack(nil, FileWriter(root: root))
       throw error
     }
   }
@@ -60,11 +74,11 @@ public struct Installation {
   ///
   /// - Parameter release: stops name resolution through the service (`Engagement`) before anything else is undone, and
   ///   again if a hook has started it meanwhile.
-  /// - Returns: the journal of what was undone; nil if nothing was applied.
+  /// - Returns: nil if nothing was applied.
   @discardableResult
   public func undo(
     _ changed: Changed = .refuse, release: (Journal) throws(SetupError) -> Void = { _ throws(SetupError) in }
-  ) throws(SetupError) -> Journal? {
+  ) throws(SetupError) -> Undone? {
     guard case .folder = try root.state(of: SetupPaths.state) else { return nil }
     let names = try SetupLock(root, .names, patience)
     defer { withExtendedLifetime(names) {} }
@@ -74,9 +88,9 @@ public struct Installation {
     }
     let files = try SetupLock(root, .files, patience)
     defer { withExtendedLifetime(files) {} }
-    let journal = try takeBack(changed, FileWriter(root: root))
-    if let journal, Engagement(journal, root: root).isEngaged == true { try release(journal) }
-    return journal
+    let undone = try takeBack(changed, FileWriter(root: root))
+    if let undone, Engagement(undone.journal, root: root).isEngaged == true { try release(undone.journal) }
+    return undone
   }
 
   /// Runs a hook on the applied setup, and blocks `apply` and `undo` meanwhile.
@@ -129,8 +143,9 @@ public struct Installation {
     }
   }
 
+  /// - Parameter changed: nil leaves all files that were changed meanwhile, as a failed `apply` does.
   @discardableResult
-  func takeBack(_ changed: Changed, _ writer: FileWriter) throws(SetupError) -> Journal? {
+  func takeBack(_ changed: Changed?, _ writer: FileWriter) throws(SetupError) -> Undone? {
     writer.removeTemporary(of: SetupPaths.journal)
     guard let journal = try journal() else {
       removeFolder()
@@ -138,14 +153,36 @@ public struct Installation {
     }
     let conflicts = try conflicts(of: journal)
     if case .refuse = changed, !conflicts.isEmpty { throw .changed(conflicts) }
+    var undone = Undone(journal: journal)
     for change in journal.changes.reversed() {
       writer.removeTemporary(of: change.path)
-      if case .keep = changed, conflicts.contains(where: { $0.path == change.path }) { continue }
+      let isChanged = conflicts.contains { $0.path == change.path }
+      if changed == nil, isChanged { continue }
+      let isForeign = try isForeign(change, journal)
+      if isForeign, changed != .overwrite {
+        undone.left.append(change.path)
+        continue
+      }
+      if case .setAside = changed, isChanged {
+        try setAside(change.path, writer)
+        undone.setAside.append(change.path)
+      }
       try restore(change, writer)
     }
     try writer.put(.absent, at: SetupPaths.journal)
     removeFolder()
-    return journal
+    return undone
+  }
+
+  /// Keeps what is at a path beside it. Programs that run all files of a folder shall not run this one.
+  private func setAside(_ path: String, _ writer: FileWriter) throws(SetupError) {
+    switch try root.state(of: path) {
+    case .file(let octets, var attributes):
+      attributes.mode &= ~0o111
+      try writer.put(.file(octets, attributes), at: Installation.aside(of: path))
+    case .link(let target): try writer.put(.link(to: target), at: Installation.aside(of: path))
+    case .absent, .folder, .other: break
+    }
   }
 
   private func restore(_ change: Change, _ writer: FileWriter) throws(SetupError) {
@@ -163,23 +200,38 @@ public struct Installation {
     try writer.put(change.before, at: change.path, isInPlace: change.kind == .overwrite && current != .absent)
   }
 
-  /// Returns the paths that were changed after setup.
-  public func changedPaths(_ journal: Journal) throws(SetupError) -> [String] { try conflicts(of: journal).map(\.path) }
-
-  /// Returns the paths with a state that is neither the one before setup nor the one after it.
+  /// Returns the paths with a state that is neither the one before setup nor the one after it, nor another program's.
   func conflicts(of journal: Journal) throws(SetupError) -> [SetupError.Conflict] {
     var conflicts: [SetupError.Conflict] = []
-    for change in journal.changes where change.kind != .ours {
+    for change in journal.changes {
+      guard try isChanged(change) else { continue }
+      guard try !isForeign(change, journal) else { continue }
       let current = try root.state(of: change.path)
-      if current.isSame(as: change.before) || current.isSame(as: change.after) || change.isInProgress(current) {
-        continue
-      }
-      // A removed folder of ours is no conflict: nothing is lost.
-      if case .folder = change.after, current == .absent { continue }
       let difference = Change.difference(change.path, from: change.after, to: current)
       conflicts.append(SetupError.Conflict(path: change.path, difference: difference))
     }
     return conflicts
+  }
+
+  private func isChanged(_ change: Change) throws(SetupError) -> Bool {
+    let current = try root.state(of: change.path)
+    if current.isSame(as: change.before) || current.isSame(as: change.after) { return false }
+    if change.isInProgress(current) || change.isRewritten(current) { return false }
+    // A removed folder or file of ours is no conflict: nothing is lost.
+    if case .folder = change.after, current == .absent { return false }
+    return true
+  }
+
+  /// Whether /etc/resolv.conf was changed and does not lead to httpdnsd any more, so that removing httpdnsd does not
+  /// affect it: another program manages it now. What it has now is newer than what was there before setup.
+  private func isForeign(_ change: Change, _ journal: Journal) throws(SetupError) -> Bool {
+    guard change.path == SetupPaths.resolver else { return false }
+    guard try isChanged(change), let text = root.text(of: change.path) else {
+      return false
+    }
+    let servers = ResolverText.servers(of: text)
+    return !servers.isEmpty && !servers.contains(journal.nameserver.host)
+      && !root.destination(of: change.path).hasPrefix(SetupPaths.state)
   }
 
   /// Removes what is left when nothing is applied: the folder and both locks, which the caller holds.

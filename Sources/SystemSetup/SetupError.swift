@@ -26,7 +26,8 @@ public enum SetupError: Error, Hashable, CustomStringConvertible {
     case .changed(let conflicts):
       let files = conflicts.map { "\($0.path) was changed since:\n\($0.difference)" }.joined(separator: "\n")
       return files
-        + "\nnothing was undone; --force restores the state before setup, --keep-changed leaves these files as they are"
+        + "\nnothing was undone; --force restores the state before setup, --keep-changed too, and keeps these files "
+        + "beside it, as \(Installation.aside(of: "FILE"))"
     case .system(let path, let call, let number):
       let help = number == EACCES || number == EPERM ? "; this needs root" : ""
       return "\(path): \(call): \(String(cString: strerror(number)))\(help)"

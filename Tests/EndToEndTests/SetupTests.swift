@@ -121,27 +121,43 @@ import Testing
     try withScene { scene in
       let before = try scene.tree()
       _ = try scene.setup("file", "--apply")
-      try scene.write("etc/resolv.conf", "nameserver 203.0.113.1\n")
+      let text = "nameserver 127.0.0.1\nnameserver 203.0.113.1\n"
+      try scene.write("etc/resolv.conf", text)
       let (ending, _, error) = try scene.setup("undo")
       #expect(ending == .exited(1))
       #expect(error.contains("/etc/resolv.conf was changed since:\n"))
       #expect(error.contains("+nameserver 203.0.113.1\n"))
       #expect(error.contains("--force"))
-      #expect(scene.text("etc/resolv.conf") == "nameserver 203.0.113.1\n")
+      #expect(scene.text("etc/resolv.conf") == text)
       #expect(try scene.setup("undo", "--force").ending == .exited(0))
       #expect(try scene.tree() == before)
     }
   }
 
-  @Test func `undo with --keep-changed leaves changed files`() throws {
+  @Test func `undo with --keep-changed restores the file and keeps the changed one beside it`() throws {
+    try withScene { scene in
+      _ = try scene.setup("file", "--apply")
+      // All other servers are deleted: without httpdnsd no name would be found.
+      try scene.write("etc/resolv.conf", "nameserver 127.0.0.1\n")
+      let (ending, output, error) = try scene.setup("undo", "--quiet", "--keep-changed")
+      #expect(ending == .exited(0) && output.isEmpty)
+      let aside = "the changed file is /etc/resolv.conf.httpdnsd-changed"
+      #expect(error == "httpdnsd: /etc/resolv.conf was changed since setup: what was there before is back, \(aside)\n")
+      #expect(scene.text("etc/resolv.conf") == Scene.text)
+      #expect(scene.text("etc/resolv.conf.httpdnsd-changed") == "nameserver 127.0.0.1\n")
+      #expect(try scene.setup("status").output.hasPrefix("nothing is applied\n"))
+    }
+  }
+
+  @Test func `undo leaves a resolv.conf that another program has written since`() throws {
     try withScene { scene in
       _ = try scene.setup("file", "--apply")
       try scene.write("etc/resolv.conf", "nameserver 203.0.113.1\n")
-      let (ending, output, error) = try scene.setup("undo", "--quiet", "--keep-changed")
-      #expect(ending == .exited(0) && output.isEmpty)
-      #expect(error == "httpdnsd: /etc/resolv.conf was changed since setup and is left as it is\n")
+      let (ending, output, error) = try scene.setup("undo")
+      #expect(ending == .exited(0) && output == "`setup file` is undone\n")
+      #expect(error == "httpdnsd: /etc/resolv.conf does not name httpdnsd any more and stays as it is\n")
       #expect(scene.text("etc/resolv.conf") == "nameserver 203.0.113.1\n")
-      #expect(try scene.setup("status").output.hasPrefix("nothing is applied\n"))
+      #expect(try scene.setup("undo").output == "nothing is applied\n")
     }
   }
 

@@ -30,8 +30,8 @@ import Testing
     let installation = Installation(root: machine.root)
     try installation.apply(try machine.plan(method))
     #expect(try machine.tree() != before)
-    let journal = try installation.undo()
-    #expect(journal?.method == method)
+    let undone = try installation.undo()
+    #expect(undone?.journal.method == method)
     #expect(try machine.tree() == before)
     #expect(try installation.undo() == nil)
     #expect(try machine.tree() == before)
@@ -97,12 +97,12 @@ import Testing
     let machine = Machine(for: .file)
     let installation = Installation(root: machine.root)
     try installation.apply(try machine.plan(.file))
-    machine.file("/etc/resolv.conf", "nameserver 203.0.113.1\n")
+    machine.file("/etc/resolv.conf", "nameserver 127.0.0.1\nnameserver 203.0.113.1\n")
     let changed = try machine.tree()
     let error = #expect(throws: SetupError.self) { try installation.undo() }
     guard case .changed(let conflicts) = error else { throw SetupError.refused("\(String(describing: error))") }
     #expect(conflicts.map(\.path) == ["/etc/resolv.conf"])
-    #expect(conflicts[0].difference.contains("-nameserver 127.0.0.1\n"))
+    #expect(conflicts[0].difference.contains("-nameserver 192.0.2.1\n"))
     #expect(conflicts[0].difference.contains("+nameserver 203.0.113.1\n"))
     #expect(try machine.tree() == changed)
   }
@@ -117,16 +117,51 @@ import Testing
     #expect(try machine.tree() == before)
   }
 
-  @Test func `undo may keep changed files and restore the rest`() throws {
+  @Test func `what was there before returns, and an edit that asks httpdnsd alone is kept beside it`() throws {
+    let machine = Machine(for: .file)
+    var before = try machine.tree()
+    let installation = Installation(root: machine.root)
+    try installation.apply(try machine.plan(.file))
+    machine.file("/etc/resolv.conf", "nameserver 127.0.0.1\n", mode: 0o755)
+    let undone = try #require(try installation.undo(.setAside))
+    #expect(undone.setAside == ["/etc/resolv.conf"] && undone.left.isEmpty)
+    let aside = "/etc/resolv.conf.httpdnsd-changed"
+    before[aside] = try machine.root.state(of: aside)
+    #expect(machine.text(aside) == "nameserver 127.0.0.1\n")
+    guard case .file(_, let attributes) = before[aside] else { throw SetupError.refused("no file") }
+    #expect(attributes.mode == 0o644)
+    #expect(try machine.tree() == before)
+  }
+
+  @Test func `a changed drop-in of ours does not stay in effect`() throws {
     let machine = Machine(for: .networkManager)
     var before = try machine.tree()
     let installation = Installation(root: machine.root)
     try installation.apply(try machine.plan(.networkManager))
-    machine.remove("/etc/resolv.conf")
-    machine.file("/etc/resolv.conf", "nameserver 203.0.113.1\n")
-    _ = try installation.undo(.keep)
-    before["/etc/resolv.conf"] = try machine.root.state(of: "/etc/resolv.conf")
-    #expect(machine.text("/etc/resolv.conf") == "nameserver 203.0.113.1\n")
+    let path = "/etc/NetworkManager/conf.d/90-httpdnsd.conf"
+    machine.file(path, "[main]\ndns=none\nplugins=keyfile\n")
+    #expect(try installation.undo(.setAside)?.setAside == [path])
+    let aside = Installation.aside(of: path)
+    // The file that was kept keeps its folder.
+    for path in [aside, "/etc/NetworkManager", "/etc/NetworkManager/conf.d"] {
+      before[path] = try machine.root.state(of: path)
+    }
+    #expect(machine.text(aside)?.contains("plugins") == true)
+    #expect(try machine.tree() == before)
+  }
+
+  @Test(arguments: [SetupMethod.networkManager, .file])
+  func `undo leaves the resolv.conf of another program, which does not name httpdnsd`(method: SetupMethod) throws {
+    let machine = Machine(for: method)
+    var before = try machine.tree()
+    let installation = Installation(root: machine.root)
+    try installation.apply(try machine.plan(method))
+    machine.file("/run/dhclient/resolv.conf", "nameserver 203.0.113.1\n")
+    machine.link("/etc/resolv.conf", to: "../run/dhclient/resolv.conf")
+    #expect(try installation.undo()?.left == ["/etc/resolv.conf"])
+    for path in ["/etc/resolv.conf", "/run/dhclient", "/run/dhclient/resolv.conf", "/run"] {
+      before[path] = try machine.root.state(of: path)
+    }
     #expect(try machine.tree() == before)
   }
 
@@ -183,7 +218,7 @@ import Testing
     }
     #expect(reason.contains("`setup file` is applied already"))
     #expect(try machine.tree() == applied)
-    #expect(try installation.undo()?.method == .file)
+    #expect(try installation.undo()?.journal.method == .file)
   }
 
   @Test func `a link inside the root does not lead out of it`() throws {

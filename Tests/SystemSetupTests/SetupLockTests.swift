@@ -91,7 +91,7 @@ import Testing
     #expect(flock(folder, LOCK_EX | LOCK_NB) == 0)
     var hasty = installation
     hasty.patience.attempts = 0
-    #expect(try hasty.undo()?.method == .resolvconf)
+    #expect(try hasty.undo()?.journal.method == .resolvconf)
   }
 
   @Test func `renew after undo writes nothing`() throws {

@@ -20,21 +20,23 @@ enum Setup {
   static func undo(_ changed: Installation.Changed, _ root: Root, isQuiet: Bool) throws -> SetupMethod? {
     if try journal(root) != nil { try needRoot(root) }
     let installation = Installation(root: root)
-    var unchanged: [String] = []
     // Also if nothing is applied: a killed process may have left files behind.
     let undone = try attempt { () throws(SetupError) in
       try installation.undo(changed) { journal throws(SetupError) in
         let engagement = engagement(journal, root, isQuiet: isQuiet)
         if root.isMachine || engagement.isEngaged == true { report(try engagement.pause()) }
         try engagement.forget()
-        if case .keep = changed { unchanged = try installation.changedPaths(journal) }
       }
     }
     guard let undone else { return nil }
     // Also with --quiet: nothing else reports it later.
-    report(unchanged.map { "\($0) was changed since setup and is left as it is" })
-    try run(undone.commandsAfterUndo, root, isQuiet: isQuiet)
-    return undone.method
+    report(undone.left.map { "\($0) does not name httpdnsd any more and stays as it is" })
+    report(
+      undone.setAside.map {
+        "\($0) was changed since setup: what was there before is back, the changed file is \(Installation.aside(of: $0))"
+      })
+    try run(undone.journal.commandsAfterUndo, root, isQuiet: isQuiet)
+    return undone.journal.method
   }
 
   /// The state of name resolution after a hook.

@@ -9,8 +9,9 @@ struct SetupUndoCommand: ParsableCommand {
     abstract: "Restore everything that setup has changed.",
     discussion: """
       Restores content, mode, owner and time of each file, links and folders, even after a setup or an undo that was \
-      killed. If a file was changed since, it undoes nothing and shows the difference. If nothing is applied, it does \
-      nothing and exits with 0.
+      killed. If a file was changed since, it undoes nothing and shows the difference. An /etc/resolv.conf that does not \
+      name httpdnsd any more is another program's and stays as it is. If nothing is applied, it does nothing and exits \
+      with 0.
 
       Example: sudo httpdnsd setup undo
       """)
@@ -20,7 +21,7 @@ struct SetupUndoCommand: ParsableCommand {
   @Flag(help: "Restore the state before setup, even of files that were changed since.")
   var force = false
 
-  @Flag(help: "Leave files that were changed since, and undo everything else.")
+  @Flag(help: "Restore the state before setup, and keep files that were changed since as FILE.httpdnsd-changed.")
   var keepChanged = false
 
   @Flag(help: "Print nothing unless something goes wrong.")
@@ -31,7 +32,7 @@ struct SetupUndoCommand: ParsableCommand {
   }
 
   func run() throws {
-    let method = try Setup.undo(force ? .overwrite : keepChanged ? .keep : .refuse, root.place, isQuiet: quiet)
+    let method = try Setup.undo(force ? .overwrite : keepChanged ? .setAside : .refuse, root.place, isQuiet: quiet)
     guard !quiet else { return }
     print(method.map { "`setup \($0.rawValue)` is undone" } ?? "nothing is applied")
   }
