@@ -12,6 +12,8 @@ import Upstreams
 package protocol ControlActions: Sendable {
   /// The path of the file that a reload reads.
   var file: String { get }
+  /// The address that names below `InstanceName.zone` have.
+  var instance: IPAddress { get }
   /// Also replaces the cache file, if there is one. `reach` is nil if no other daemon was to be notified, or there is no store.
   func flush(_ names: FlushedNames, everywhere: Bool) async -> (counts: FlushCounts, reach: FlushReach?)
   /// The store that daemons share; nil without one.
@@ -53,6 +55,8 @@ package struct ForwarderActions: ControlActions {
     self.file = file
     write = log
   }
+
+  package var instance: IPAddress { forwarder.instance }
 
   package func flush(_ names: FlushedNames, everywhere: Bool) async -> (counts: FlushCounts, reach: FlushReach?) {
     await forwarder.resolver.flush(names, everywhere: everywhere)

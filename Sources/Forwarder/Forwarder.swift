@@ -171,6 +171,9 @@ package final class Forwarder {
         delayedQueries: { [tcpFrontend] in tcpFrontend.delayed }, outbox: outbox))
   }
 
+  /// The address that names below `InstanceName.zone` have, as long as this process runs.
+  package var instance: IPAddress { surroundings.instance }
+
   /// The current configuration, without resolvers that are the daemon itself.
   var configuration: Configuration { preparation.configuration }
 

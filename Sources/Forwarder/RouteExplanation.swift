@@ -28,7 +28,7 @@ extension Forwarder {
   private func text(_ reason: RouteReason) -> String {
     switch reason {
     case .rule(let index, let pattern):
-      // The first rule may be the daemon's own, for loop probes.
+      // The first rules are the daemon's own, for loop probes and instance names.
       let own = preparation.plan.rules.count - configuration.rules.count
       return index < own ? "a probe of our own" : "rule \(index - own + 1) (\(pattern))"
     case .hosts: return "hosts file \(configuration.names.hostsFile ?? "")"

@@ -12,11 +12,19 @@ public struct HealthFinding: Sendable {
   public var overUDP: Duration?
   /// The response time over TCP; nil without a reaction, or if UDP failed.
   public var overTCP: Duration?
+  /// The address by which an httpdnsd is known; nil if the response is not one of httpdnsd, or there is none.
+  public var instance: IPAddress?
   /// The response code over UDP if it is not NOERROR, such as REFUSED: the daemon is alive, but does not serve this
   /// client.
   public var refusal: ResponseCode?
   /// The reason why the check failed; nil if it succeeded.
   public var failure: LocalDNSFailure?
+
+  /// Whether an httpdnsd answers; nil if what answers refuses this client, as httpdnsd does by `listen.allow`.
+  public var isOurs: Bool? {
+    if instance != nil { return true }
+    return refusal == .refused ? nil : false
+  }
 
   /// Whether this machine lacks such an address. The daemon does not listen on it either.
   var isAbsent: Bool {
@@ -71,13 +79,14 @@ public enum Healthcheck {
 }
 
 extension LocalDNSClient {
-  /// Queries the root for ANY, which the hot path answers regardless of the rules (RFC 8482). UDP checks the listener's
-  /// thread, TCP that of the resolver. Any response is a sign of life, even REFUSED from an access list.
+  /// Queries an `InstanceName`, which the hot path answers regardless of the rules. UDP checks the listener's thread, TCP
+  /// that of the resolver. Any response is a sign of life, even REFUSED from an access list; an address shows whose.
   func health(of server: SocketAddress, until deadline: BootInstant) async -> HealthFinding {
     var finding = HealthFinding(server: server)
     let start = BootInstant.now
-    switch await reaction(of: PlainResolver(server), until: deadline) {
-    case .answer, .truncated: break
+    let name = InstanceName.fresh()
+    switch await reaction(of: PlainResolver(server), to: name, until: deadline) {
+    case .answer(let message), .truncated(let message): finding.instance = InstanceName.address(in: message)
     case .failure(.responseCode(let code, _)): finding.refusal = code
     case .failure(let reason):
       guard reason.isReply else {
@@ -87,19 +96,25 @@ extension LocalDNSClient {
     }
     let middle = BootInstant.now
     finding.overUDP = middle - start
-    if case .failure(let reason) = await reaction(of: PlainResolver(server, isOverTCP: true), until: deadline),
-      !reason.isReply, !reason.isDismissal
-    {
-      finding.failure = reason
-      return finding
+    switch await reaction(of: PlainResolver(server, isOverTCP: true), to: name, until: deadline) {
+    // Beyond `listen.rate_limit` the answer over UDP is empty.
+    case .answer(let message), .truncated(let message):
+      finding.instance = finding.instance ?? InstanceName.address(in: message)
+    case .failure(let reason):
+      guard reason.isReply || reason.isDismissal else {
+        finding.failure = reason
+        return finding
+      }
     }
     finding.overTCP = .now - middle
     return finding
   }
 
-  private func reaction(of server: PlainResolver, until deadline: BootInstant) async -> Turn.Report {
+  private func reaction(
+    of server: PlainResolver, to name: DomainName, until deadline: BootInstant
+  ) async -> Turn.Report {
     await withCheckedContinuation { continuation in
-      let question = PlainQuestion(question: Question(name: .root, type: .any))
+      let question = PlainQuestion(question: Question(name: name, type: .a))
       let manner = Manner(isOverTCP: server.isOverTCP, hasEDNS: false, doubtsEDNS: false, mayConnect: false)
       Turn(self, question, server, manner, until: deadline) { continuation.resume(returning: $0) }.start()
     }

@@ -33,6 +33,11 @@ import Testing
     #expect(try scene.client.reload(.json).content.contains("\"file\":\"\(file)\""))
   }
 
+  @Test func `the control socket returns the address by which the daemon is known`() throws {
+    let scene = try ControlScene()
+    #expect(try scene.client.instance() == IPAddress(text: "240.1.2.3"))
+  }
+
   @Test func `a flush removes everything, some names, or names with all names below`() throws {
     var answers = Answers()
     (answers.counts.entries, answers.counts.failures, answers.counts.notListed) = (12, 1, 2)

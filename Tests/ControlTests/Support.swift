@@ -75,6 +75,7 @@ private struct NotedActions: ControlActions {
   let answers: Answers
   let journal: Journal
   let file = "/etc/httpdnsd/httpdnsd.toml"
+  let instance = IPAddress(text: "240.1.2.3")!
 
   private func note(_ line: String) { journal.commands.withLock { $0.append(line) } }
 

@@ -28,6 +28,39 @@ import Testing
     }
   }
 
+  @Test func `healthcheck does not take another server for the daemon`() throws {
+    try withLab { lab in
+      let other = try PlainServer(addresses: [:])
+      let (ending, output, _) = try lab.run("healthcheck", "--address", "\(other.address)")
+      #expect(ending == .exited(1))
+      #expect(output.hasPrefix("another program than httpdnsd answers at \(other.address): "), "\(output)")
+      let json = try lab.run("healthcheck", "--address", "\(other.address)", "--json").output
+      #expect(json.hasPrefix("{\"healthy\":false,") && json.contains("\"reason\":\"another program"), "\(json)")
+    }
+  }
+
+  @Test func `healthcheck does not take another daemon for that with the control socket`() throws {
+    try withLab { lab in
+      let provider = Settings.json(try lab.simulator().http)
+      var settings = Settings(provider)
+      settings.openControl(in: lab)
+      let daemon = try lab.daemon(settings.text)
+      let other = try lab.daemon(Settings(provider).text)
+      settings.addresses = [daemon.address.description]
+      let file = try lab.file(settings.text)
+      #expect(try lab.run("healthcheck", "--config", file).ending == .exited(0))
+      settings.addresses = [other.address.description]
+      let (ending, output, _) = try lab.run("healthcheck", "--config", try lab.file(settings.text))
+      #expect(ending == .exited(1) && output.hasPrefix("another httpdnsd answers at \(other.address) "), "\(output)")
+      // A refusal shows nobody; that nobody is behind the control socket does.
+      daemon.end()
+      let refusing = try PlainServer { query, _ in query.reply(.refused) }
+      settings.addresses = [refusing.address.description]
+      let refused = try lab.run("healthcheck", "--config", try lab.file(settings.text))
+      #expect(refused.ending == .exited(1) && refused.output.contains("refuses queries"), "\(refused.output)")
+    }
+  }
+
   @Test(arguments: [
     // Every name is routed upstream, and special names are ordinary ones.
     "[[rule]]\nnames = [\"*.\"]\nuse = \"nobody\"", "[[rule]]\nnames = [\"=.\"]\nuse = \"nobody\"", "",

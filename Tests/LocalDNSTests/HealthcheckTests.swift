@@ -79,12 +79,50 @@ private func finding(
   #expect(found.overUDP != nil && found.overTCP == nil)
 }
 
-@Test func `the question of the health check never goes upstream`() throws {
+@Test func `the question of the health check is for a name that no server but httpdnsd knows`() throws {
   try onLoop { loop in
     let server = ScriptedServer(on: loop, onDatagram: { [.reply(response($0))] })
-    _ = await LocalDNSClient(loop: loop).health(of: server.address, until: loop.now + .seconds(5))
-    #expect(server.datagrams.map { $0.questions[0].question } == [Question(name: .root, type: .any)])
+    for _ in 0..<2 { _ = await LocalDNSClient(loop: loop).health(of: server.address, until: loop.now + .seconds(5)) }
+    let names = server.datagrams.map { $0.questions[0].question.name }
+    #expect(names.count == 2 && names[0] != names[1])
+    #expect(names.allSatisfy { "\($0)".hasSuffix(".httpdnsd.test.") })
   }
+}
+
+@Test(
+  arguments: [
+    ("240.1.2.3", true), ("255.255.255.254", true), ("203.0.113.77", false), ("127.0.0.1", false),
+  ] as [(String, Bool)])
+func `an address that no network uses shows httpdnsd`(text: String, isOurs: Bool) throws {
+  let address = try #require(IPAddress(text: text))
+  let answer: @Sendable (Message) -> [UInt8] = { query in
+    var message = query
+    message.header.qr = true
+    let name = query.questions[0].question.name
+    message.answers = [ResourceRecord(owner: name, type: .a, ttl: 60, rdata: address.octets)]
+    return try! message.compose()
+  }
+  let found = try finding {
+    [.reply(answer($0))]
+  } onStream: {
+    [.portions([framed(answer($0))])]
+  }
+  #expect(found.failure == nil && found.isOurs == isOurs)
+  #expect(found.instance == (isOurs ? address : nil))
+}
+
+@Test func `a refusal does not show whose it is`() throws {
+  let found = try finding {
+    [.reply(response($0, .refused))]
+  } onStream: {
+    [.portions([framed(response($0, .refused))])]
+  }
+  #expect(found.isOurs == nil)
+}
+
+@Test func `a daemon that starts chooses an address of its own`() {
+  let addresses = (0..<8).map { _ in InstanceName.randomAddress() }
+  #expect(Set(addresses).count == 8 && addresses.allSatisfy(InstanceName.isAddress))
 }
 
 @Test func `a refused port counts as unhealthy`() throws {

@@ -1,5 +1,6 @@
-// ConfigurationRequest.swift -- `GET /configuration`: the path of the file that a reload reads.
+// ConfigurationRequest.swift -- `GET /configuration`: the file that a reload reads, and the address of instance names.
 
+import DNSWire
 import HTTPMessage
 import HTTPServer
 import Telemetry
@@ -11,16 +12,17 @@ struct ConfigurationRequest: ControlRequest {
   init(_: HTTPServerRequest) {}
 
   func answer(from actions: any ControlActions) async -> any ControlText {
-    ConfigurationText(file: actions.file)
+    ConfigurationText(file: actions.file, instance: actions.instance)
   }
 }
 
 struct ConfigurationText: ControlText {
   let file: String
+  let instance: IPAddress
 
   var text: String { "\(file)\n" }
 
-  var json: String { JSONText.object(["file": JSONText.string(file)]) }
+  var json: String { JSONText.object(["file": JSONText.string(file), "instance": JSONText.string("\(instance)")]) }
 }
 
 extension ControlClient {
@@ -35,5 +37,12 @@ extension ControlClient {
     } catch .refused {
       return nil
     } catch { throw error }
+  }
+
+  /// Returns the address that the daemon answers to questions for an `InstanceName`; nil if the daemon's version has none.
+  public func instance() throws(ControlClientError) -> IPAddress? {
+    let answer = try ask(ConfigurationRequest.self, .json)
+    let text = try? StatsValue.read(answer.content) { root throws(UnreadableStats) in try root.text("instance") }
+    return text.flatMap { IPAddress(text: $0) }
   }
 }

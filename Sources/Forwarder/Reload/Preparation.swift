@@ -22,6 +22,8 @@ struct Preparation: Sendable {
     var network: CurrentNetwork
     /// The zone of the names by which `LoopGuard` detects loops.
     var loopZone: DomainName
+    /// By which the daemon is known to those who ask for an `InstanceName`.
+    let instance = InstanceName.randomAddress()
     var logger: Logger
     /// What clients have used of `listen.rate_limit`; a reload keeps it.
     var rateLimits = RateLimits()
@@ -99,7 +101,7 @@ struct Preparation: Sendable {
     hosts = reading.octets.count <= Hosts.longest ? .octets(reading.octets) : .large
     let plan = RoutingPlan(
       configuration, hosts: reading.file, searchDomains: system.searchDomains,
-      loopZone: surroundings.loopZone, numbers: &numbers.routes)
+      loopZone: surroundings.loopZone, instance: surroundings.instance, numbers: &numbers.routes)
     guard let plan, let places = numbers.providers.assign(configuration.providers.map(\.meaning), kin: { $0 }) else {
       throw .other("too many rules or providers, those that are being replaced included")
     }

@@ -2,6 +2,7 @@
 
 import Configuration
 import DNSWire
+import LocalDNS
 import EventLoop
 import Resolver
 import Routing
@@ -25,11 +26,12 @@ package struct RoutingPlan: Sendable {
   ///   - searchDomains: the network's search domains.
   ///   - hosts: the parsed hosts file.
   ///   - loopZone: the zone of the names by which `LoopGuard` detects loops.
+  ///   - instance: the address of names below `InstanceName.zone`.
   ///   - numbers: the numbers of rules' routes; updated for this plan.
   /// - Returns: nil if there are not enough numbers.
   init?(
     _ configuration: Configuration, hosts: HostsFile, searchDomains: [DomainName], loopZone: DomainName?,
-    numbers: inout NumberRegistry<RouteMeaning>
+    instance: IPAddress? = nil, numbers: inout NumberRegistry<RouteMeaning>
   ) {
     let names = configuration.providers.map(\.meaning)
     let targets = configuration.rules.map { RoutingPlan.target(of: $0, configuration) }
@@ -53,6 +55,9 @@ package struct RoutingPlan: Sendable {
     var rules: [RouteRule] = []
     if let loopZone {
       rules.append(RouteRule(names: [.subtree(loopZone)], action: .route(Route.Number.loopProbe)))
+    }
+    if let instance {
+      rules.append(RouteRule(names: [.below(InstanceName.zone)], action: .pinned([instance])))
     }
     var rest = numbersOfChosen
     for (rule, target) in zip(configuration.rules, targets) {

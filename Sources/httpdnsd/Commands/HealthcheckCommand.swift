@@ -10,16 +10,17 @@ import LocalDNS
 import Telemetry
 import Upstreams
 
-/// Asks the running daemon a question that it answers itself.
+/// Asks the running daemon a question that it alone answers.
 struct HealthcheckCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "healthcheck",
     abstract: "Check that the running daemon answers; exit code 0 or 1.",
     discussion: """
-      Sends a question that the daemon answers itself to every address of listen.addresses (or of HTTPDNSD_LISTEN), \
-      over UDP and then over TCP, so an outage of the providers changes nothing. A wildcard address is asked on \
-      loopback. Any answer counts, even a refusal by listen.allow. An IPv6 address that this machine does not have is \
-      ignored, as the daemon ignores it. The check takes at most 2 s.
+      Sends a question that only httpdnsd answers to every address of listen.addresses (or of HTTPDNSD_LISTEN), over \
+      UDP and then over TCP, so an outage of the providers changes nothing, and another program on the port is no \
+      httpdnsd. A wildcard address is asked on loopback. A refusal by listen.allow counts as an answer. An IPv6 address \
+      that this machine does not have is ignored, as the daemon ignores it. The check takes at most 2 s. Without \
+      --address, and if this user may use the control socket, the daemon behind it has to be the one that answers.
 
       Example: httpdnsd healthcheck
       Example: httpdnsd healthcheck --address 127.0.0.1:5353 --json
@@ -55,13 +56,22 @@ struct HealthcheckCommand: ParsableCommand {
       Console.error("httpdnsd: \(error)")
       throw ExitCode.failure
     }
-    let isHealthy = findings.allSatisfy { $0.failure == nil }
+    let trial = MachineTrial(socket: socket)
+    let objections = findings.map { trial.objection(to: $0) }
+    let isHealthy = objections.allSatisfy { $0 == nil }
     if json {
-      print(JSONText.object(["healthy": "\(isHealthy)", "addresses": JSONText.array(findings.map(\.json))]))
+      let addresses = zip(findings, objections).map { $0.json($1) }
+      print(JSONText.object(["healthy": "\(isHealthy)", "addresses": JSONText.array(addresses)]))
     } else {
-      for finding in findings { print(finding.line) }
+      for (finding, objection) in zip(findings, objections) { print(objection ?? finding.line) }
     }
     if !isHealthy { throw ExitCode.failure }
+  }
+
+  /// The control socket of the daemon that the configuration is for; nil if only an address was given.
+  private var socket: String? {
+    guard address == nil else { return nil }
+    return (try? Configuration.control(path: options.config))?.socket
   }
 
   private func addresses() throws -> [SocketAddress] {
@@ -90,11 +100,12 @@ extension HealthFinding {
     return "\(server) does not answer over \(transport): \(reason(failure))"
   }
 
-  fileprivate var json: String {
+  /// - Parameter objection: why the daemon does not answer there; nil if it does.
+  fileprivate func json(_ objection: String?) -> String {
     JSONText.object([
-      "address": JSONText.string(server.description), "answers": "\(failure == nil)",
+      "address": JSONText.string(server.description), "answers": "\(objection == nil)",
       "udp_ms": overUDP.map(TimeText.tenths), "tcp_ms": overTCP.map(TimeText.tenths),
-      "reason": failure.map { JSONText.string("\(transport): \(reason($0))") },
+      "reason": (failure.map { "\(transport): \(reason($0))" } ?? objection).map { JSONText.string($0) },
     ])
   }
 
