@@ -52,6 +52,24 @@ public struct Installation {
     return journal
   }
 
+  /// What is applied.
+  public enum Application: Sendable {
+    case journal(Journal)
+    /// Something is applied, and only root may read what.
+    case unreadable
+  }
+
+  /// Reads what is applied, as far as this user may; nil if nothing is.
+  ///
+  /// - Throws: if the journal is damaged.
+  public func application() throws(SetupError) -> Application? {
+    do throws(SetupError) {
+      return try journal().map { .journal($0) }
+    } catch .system(_, _, EACCES) {
+      return .unreadable
+    } catch { throw error }
+  }
+
   /// Makes all changes of a plan. If one fails, undoes those before it.
   ///
   /// - Throws: also if a setup is already applied, which then stays as it is.

@@ -5,14 +5,17 @@ struct ResolvedSettings {
   private var values: [String: [(value: String, file: String)]] = [:]
 
   /// Reads the main file and the drop-ins. Of drop-ins with the same name, the one in /etc wins.
-  init(_ root: Root) {
+  ///
+  /// - Parameter hasOurs: whether to read our own drop-in too.
+  init(_ root: Root, hasOurs: Bool = false) {
     let main = "/etc/systemd/resolved.conf"
     if let text = root.text(of: main) { read(text, main) }
     var dropIns: [String: String] = [:]
     for folder in ["/usr/lib", "/usr/local/lib", "/run", "/etc"].map({ "\($0)/systemd/resolved.conf.d" }) {
       for name in root.names(in: folder) where name.hasSuffix(".conf") { dropIns[name] = "\(folder)/\(name)" }
     }
-    for (_, file) in dropIns.sorted(by: { $0.key < $1.key }) where file != SetupPaths.resolvedDropIn {
+    for (_, file) in dropIns.sorted(by: { $0.key < $1.key })
+    where hasOurs || file != SetupPaths.resolvedDropIn {
       if let text = root.text(of: file) { read(text, file) }
     }
   }

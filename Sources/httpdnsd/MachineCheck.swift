@@ -26,8 +26,10 @@ struct MachineCheck {
 
   /// In the order of the checks.
   private(set) var findings: [Finding] = []
-  /// Whether the machine's programs ask httpdnsd first; nil if that is unknown.
+  /// Whether the machine's programs get the answers of httpdnsd; nil if that is unknown.
   private var usesDaemon: Bool?
+  /// The address by which the daemon is known; nil if no daemon answers.
+  private var instance: IPAddress?
   /// The nameservers of the machine's programs, for the summary.
   private var nameservers = "another nameserver"
 
@@ -51,6 +53,7 @@ struct MachineCheck {
     checkDaemon(listening)
     checkProviderStates()
     checkNameserver(listening)
+    checkSetup()
     let forwarder = try Console.forwarder(loaded)
     let name = MachineCheck.usualName
     let (opinions, reports) = forwarder.examination(with: name)
@@ -115,10 +118,15 @@ struct MachineCheck {
     }
     let servers = endpoints.map { Healthcheck.target(of: SocketAddress($0)) }
     do throws(EventLoopError) {
+      let trial = MachineTrial(socket: loaded.configuration.control.socket)
       for finding in try Healthcheck.run(servers, timeout: .seconds(2)) {
+        guard let objection = trial.objection(to: finding) else {
+          instance = instance ?? finding.instance
+          add("daemon", .ok, finding.line)
+          continue
+        }
         let isMissing = finding.failure == .network(ECONNREFUSED)
-        let help = isMissing ? "; `\(startCommand)` starts it" : ""
-        add("daemon", finding.failure == nil ? .ok : .problem, finding.line + help)
+        add("daemon", .problem, objection + (isMissing ? "; `\(startCommand)` starts it" : ""))
       }
     } catch { add("daemon", .note, "not checked: \(error)") }
   }
@@ -136,7 +144,40 @@ struct MachineCheck {
     }
   }
 
+  /// Whether what setup has made still has its effect after a change of network.
+  private mutating func checkSetup() {
+    guard case .journal(let journal) = try? Installation(root: Root()).application() else { return }
+    if usesDaemon == true, let rival = Diversion(journal.method, journal.nameserver, root: Root()).rival {
+      add("setup", .problem, rival)
+    }
+  }
+
+  /// What programs ask, as their files say, and whether they get httpdnsd's answers, as a lookup says.
   private mutating func checkNameserver(_ listening: ListeningAddresses?) {
+    let (text, isListed) = readNameservers(listening)
+    usesDaemon = isListed
+    let verdict = instance.map { MachineTrial.verdict(about: $0) } ?? .unknown
+    switch verdict {
+    case .used where isListed != true:
+      usesDaemon = true
+      add("nameserver", .ok, "\(nameservers), by which programs get httpdnsd's answers")
+    case .unused:
+      usesDaemon = false
+      let unused = "programs do not get httpdnsd's answers"
+      switch try? Installation(root: Root()).application() {
+      case .journal(let journal):
+        let reason = Diversion(journal.method, journal.nameserver, root: Root()).reason
+        add("nameserver", .problem, "`setup \(journal.method.rawValue)` is applied, but \(unused): \(reason)")
+      case .unreadable: add("nameserver", .problem, "setup is applied, but \(unused); `sudo httpdnsd doctor` shows why")
+      case nil:
+        add("nameserver", isListed == true ? .problem : .note, isListed == false ? text : "\(text), but \(unused)")
+      }
+    case .used, .unknown, .silent: add("nameserver", isListed == true ? .ok : .note, text)
+    }
+  }
+
+  /// The nameservers in the machine's files, and whether httpdnsd is the first; nil if there is none.
+  private mutating func readNameservers(_ listening: ListeningAddresses?) -> (text: String, isListed: Bool?) {
     let file = "/etc/resolv.conf"
     let servers = ResolverFile(path: file)?.servers ?? []
     let listeners = (listening?.listening ?? []).map { SocketAddress($0) }
@@ -144,26 +185,23 @@ struct MachineCheck {
     func text(_ servers: some Collection<PlainResolver>) -> String {
       servers.map(MachineCheck.host).joined(separator: ", ")
     }
-    guard let first = servers.first else { return add("nameserver", .note, "\(file) lists none") }
+    guard let first = servers.first else { return ("\(file) lists none", nil) }
     nameservers = text(servers)
     if MachineCheck.host(first) == "127.0.0.53" {
       let forwarded = ResolverFile(path: "/run/systemd/resolve/resolv.conf")?.servers ?? []
-      usesDaemon = MachineCheck.isEngaged || forwarded.contains(where: isOurs)
+      let isListed = MachineCheck.isEngaged || forwarded.contains(where: isOurs)
       nameservers = "systemd-resolved"
-      let asks = usesDaemon == true ? "httpdnsd" : forwarded.isEmpty ? "an unknown server" : text(forwarded)
-      return add("nameserver", usesDaemon == true ? .ok : .note, "systemd-resolved, which asks \(asks)")
+      let asks = isListed ? "httpdnsd" : forwarded.isEmpty ? "an unknown server" : text(forwarded)
+      return ("systemd-resolved, which asks \(asks)", isListed)
     }
-    let place = servers.firstIndex(where: isOurs)
-    usesDaemon = place == 0
-    switch place {
+    switch servers.firstIndex(where: isOurs) {
     case 0?:
       let others = servers.dropFirst()
-      add(
-        "nameserver", .ok,
-        "httpdnsd at \(MachineCheck.host(first))" + (others.isEmpty ? "" : "; when it fails, \(text(others))"))
+      let rest = others.isEmpty ? "" : "; when it fails, \(text(others))"
+      return ("httpdnsd at \(MachineCheck.host(first))\(rest)", true)
     case let place?:
-      add("nameserver", .note, "\(text(servers[..<place])) before httpdnsd at \(MachineCheck.host(servers[place]))")
-    case nil: add("nameserver", .note, "\(text(servers)), not httpdnsd")
+      return ("\(text(servers[..<place])) before httpdnsd at \(MachineCheck.host(servers[place]))", false)
+    case nil: return ("\(text(servers)), not httpdnsd", false)
     }
   }
 

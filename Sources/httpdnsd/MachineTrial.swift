@@ -1,13 +1,14 @@
-// MachineTrial.swift -- tries whether httpdnsd answers at an address.
+// MachineTrial.swift -- tries whether httpdnsd answers at an address, and whether the machine's programs get its answers.
 //
 // A name below `InstanceName.zone` has an address of the daemon's own. The control socket says which; the listening address
-// must give the same.
+// and a lookup as an ordinary user's program makes it must give the same.
 
 import Configuration
 import Control
 import DNSWire
 import EventLoop
 import LocalDNS
+import SystemSetup
 
 struct MachineTrial {
   /// What the control socket says.
@@ -56,4 +57,38 @@ struct MachineTrial {
       return "another program than httpdnsd answers at \(server): \(holder)"
     }
   }
+
+  /// What programs get.
+  enum Verdict: Equatable {
+    case used
+    /// They get other answers, or none.
+    case unused
+    /// The daemon does not answer where programs are to ask it, for this reason.
+    case silent(String)
+    /// It could not be tried.
+    case unknown
+  }
+
+  /// Tries what programs get that should ask at an address. Blocks, for ten seconds at most.
+  func verdict(at nameserver: Nameserver) -> Verdict {
+    guard let address = nameserver.socketAddress,
+      let finding = try? Healthcheck.run([address], timeout: .seconds(2)).first
+    else { return .unknown }
+    if let objection = objection(to: finding) { return .silent(objection) }
+    guard let instance = finding.instance else { return .unknown }
+    return MachineTrial.verdict(about: instance)
+  }
+
+  /// Whether programs get the answers of the daemon with an address.
+  static func verdict(about instance: IPAddress) -> Verdict {
+    switch ProgramLookup.find("\(InstanceName.fresh())") {
+    case .address(let text): text == "\(instance)" ? .used : .unused
+    case .noAddress: .unused
+    case .failed: .unknown
+    }
+  }
+}
+
+extension Nameserver {
+  var socketAddress: SocketAddress? { SocketAddress(text: "\(host.contains(":") ? "[\(host)]" : host):\(port)") }
 }

@@ -326,6 +326,10 @@ import Testing
         return try ChildProcess.run(command).output.split(separator: "\n").last.map(String.init) ?? ""
       }
       #expect(try summary(["127.0.0.1"]) == "This machine uses httpdnsd, and everything that httpdnsd needs works.")
+      // The file says so, and yet no program asks.
+      try machine.write("nsswitch.conf", "hosts: files\n")
+      #expect(try summary(["127.0.0.1"]) == "1 problem: nameserver.")
+      try machine.write("nsswitch.conf", "hosts: files dns\n")
       #expect(
         try summary([machine.routers[0]])
           == "httpdnsd works, but this machine asks \(machine.routers[0]); `httpdnsd setup` makes httpdnsd its nameserver."

@@ -84,5 +84,8 @@ struct SetupOptions: ParsableArguments {
     guard doubts.isEmpty || force else { throw Setup.failure("nothing was changed; --force applies it anyway") }
     try Setup.apply(plan, root.place)
     print("done; `httpdnsd setup undo` reverts it")
+    guard root.place.isMachine, let sentence = request.sentence(about: plan.method, plan.nameserver) else { return }
+    Console.error("httpdnsd: applied, but \(sentence)")
+    guard force else { throw ExitCode.failure }
   }
 }

@@ -46,18 +46,38 @@ struct SetupRequest {
   func doubts(of plan: Plan, starting: Bool = true) -> [String] {
     guard root.isMachine else { return plan.doubts }
     if !starting, SystemCommand.isSocketActive, !SystemCommand.isServiceActive { return plan.doubts }
-    guard !isAnswered(plan.nameserver) else { return plan.doubts }
-    let asked = "\(plan.nameserver.host) port \(plan.nameserver.port)"
-    return plan.doubts + ["no server answers at \(asked): start it with `systemctl start httpdnsd`"]
+    return plan.doubts + [objection(to: plan.nameserver)].compactMap { $0 }
   }
 
-  /// Whether programs of this machine get answers there. Unlike in `healthcheck`, a refusal by `listen.allow` is none.
-  private func isAnswered(_ nameserver: Nameserver) -> Bool {
-    let host = nameserver.host.contains(":") ? "[\(nameserver.host)]" : nameserver.host
-    guard let address = SocketAddress(text: "\(host):\(nameserver.port)"),
-      let findings = try? Healthcheck.run([address], timeout: .seconds(2))
-    else { return false }
-    return findings.allSatisfy { $0.failure == nil && $0.refusal == nil }
+  /// Why the machine's programs do not use httpdnsd although a method is applied; nil if they do.
+  ///
+  /// - Parameter method: nil if only root may know it.
+  func sentence(about method: SetupMethod?, _ nameserver: Nameserver) -> String? {
+    let unused = "programs on this machine do not use httpdnsd: "
+    switch trial.verdict(at: nameserver) {
+    case .used: return nil
+    case .unused: return unused + (method.map { Diversion($0, nameserver, root: root).reason } ?? "root can see why")
+    case .silent(let reason): return unused + reason
+    case .unknown: return "it could not be tried whether programs on this machine use httpdnsd"
+    }
+  }
+
+  private var trial: MachineTrial {
+    MachineTrial(socket: (try? Configuration.control(path: Configuration.path(given: config)))?.socket)
+  }
+
+  /// Why programs of this machine get no answers of the daemon there; nil if they do. Unlike in `healthcheck`, a refusal
+  /// by `listen.allow` is no answer.
+  private func objection(to nameserver: Nameserver) -> String? {
+    let start = "start httpdnsd with `systemctl start httpdnsd`"
+    let none = "no server answers at \(nameserver.host) port \(nameserver.port): \(start)"
+    guard let address = nameserver.socketAddress,
+      let finding = try? Healthcheck.run([address], timeout: .seconds(2)).first,
+      finding.overUDP != nil
+    else { return none }
+    if let objection = trial.objection(to: finding) { return objection }
+    guard finding.isOurs == nil else { return nil }
+    return "httpdnsd refuses queries from this machine: add \"127.0.0.0/8\" and \"::1/128\" to listen.allow"
   }
 
   /// The program that hooks start: the given one, the unit's, or else this one; below another root, the installed one.

@@ -50,18 +50,32 @@ struct SetupStatusCommand: ParsableCommand {
   var config: String?
 
   func run() throws {
-    guard let journal = try Setup.journal(root.place) else {
+    let journal: Journal
+    switch try Setup.attempt({ () throws(SetupError) in try Installation(root: root.place).application() }) {
+    case .journal(let applied): journal = applied
+    case .unreadable:
+      print("applied: `sudo httpdnsd setup status` shows what, which needs root")
+      if let nameserver = (try? ListeningAddresses(config: config, root.place))?.nameserver, root.place.isMachine {
+        print(use(of: nil, nameserver))
+      }
+      return
+    case nil:
       print("nothing is applied")
       print(try advice())
       return
     }
     let port = journal.nameserver.port == Nameserver.standardPort ? "" : " port \(journal.nameserver.port)"
     print("applied: \(journal.method.rawValue), for \(journal.nameserver.host)\(port)")
-    let isEngaged = Engagement(journal, root: root.place).isEngaged
-    if let isEngaged, root.place.isMachine {
-      print(isEngaged ? "programs on this machine use httpdnsd" : "programs on this machine do not use httpdnsd")
-    }
+    if root.place.isMachine { print(use(of: journal.method, journal.nameserver)) }
     for change in journal.changes where !change.isFolder { print("  \(change.path)") }
+  }
+
+  private func use(of method: SetupMethod?, _ nameserver: Nameserver) -> String {
+    var request = SetupRequest(root.place)
+    request.config = config
+    if let sentence = request.sentence(about: method, nameserver) { return sentence }
+    let rival = method.flatMap { Diversion($0, nameserver, root: root.place).rival }
+    return "programs on this machine use httpdnsd" + (rival.map { "; but \($0)" } ?? "")
   }
 
   /// The owner of /etc/resolv.conf, the method for it, and the reasons why that method would be refused.

@@ -110,6 +110,11 @@ final class NetworkNamespace {
     guard rename("\(files)/resolv.new", "\(files)/resolv.conf") == 0 else { throw Failure("cannot rename") }
   }
 
+  /// Writes a file in its /etc.
+  func write(_ name: String, _ text: String) throws {
+    try text.write(toFile: "\(files)/\(name)", atomically: true, encoding: .utf8)
+  }
+
   private func runThere(_ arguments: String...) throws {
     try run(["nsenter", "--target", "\(process.pid)", "--net"] + arguments)
   }
