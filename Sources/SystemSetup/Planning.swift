@@ -122,6 +122,7 @@ extension Plan {
         """)
     case .other(let owner, let help): throw .refused("/etc/resolv.conf is \(owner): \(help)")
     }
+    if let obstacle = DispatcherUnit.obstacle(in: root) { doubts.append(obstacle) }
     let isMounted = root.isMountPoint(SetupPaths.resolver)
     if isMounted { throw .refused("/etc/resolv.conf is a mount point, so NetworkManager does not manage it") }
     let servers = root.text(of: FollowingFiles.networkManagerFile) ?? root.text(of: SetupPaths.resolver) ?? ""

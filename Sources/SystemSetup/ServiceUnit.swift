@@ -5,7 +5,7 @@ public struct ServiceUnit {
   private let root: Root
 
   /// The unit folders, highest precedence first.
-  private static let folders = ["/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"].map { "\($0)/systemd/system" }
+  static let folders = ["/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"].map { "\($0)/systemd/system" }
   private static let usualPrograms = ["/usr/bin/httpdnsd", "/usr/local/bin/httpdnsd"]
 
   /// Creates a reader for the machine with this root.

@@ -147,6 +147,9 @@ struct MachineCheck {
   /// Whether what setup has made still has its effect after a change of network.
   private mutating func checkSetup() {
     guard case .journal(let journal) = try? Installation(root: Root()).application() else { return }
+    if journal.method == .networkManager, let obstacle = DispatcherUnit.obstacle(in: Root()) {
+      add("setup", .problem, obstacle)
+    }
     if usesDaemon == true, let rival = Diversion(journal.method, journal.nameserver, root: Root()).rival {
       add("setup", .problem, rival)
     }

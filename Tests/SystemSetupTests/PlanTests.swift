@@ -125,6 +125,17 @@ import Testing
         """)
   }
 
+  @Test func `a dispatcher of NetworkManager's that does not run causes a doubt`() throws {
+    let machine = Machine(for: .networkManager)
+    machine.file("/usr/lib/systemd/system/NetworkManager-dispatcher.service", "[Service]\n")
+    #expect(try machine.plan(.networkManager).doubts.first?.contains("dispatcher.service is disabled") == true)
+    let alias = "/etc/systemd/system/dbus-org.freedesktop.nm-dispatcher.service"
+    machine.link(alias, to: "/usr/lib/systemd/system/NetworkManager-dispatcher.service")
+    #expect(try machine.plan(.networkManager).doubts.isEmpty)
+    machine.link("/etc/systemd/system/NetworkManager-dispatcher.service", to: "/dev/null")
+    #expect(try machine.plan(.networkManager).doubts.first?.contains("dispatcher.service is masked") == true)
+  }
+
   @Test func `openresolv gets a subscriber of its own kind`() throws {
     let machine = Machine(for: .resolvconf)
     machine.remove("/lib/resolvconf/list-records")

@@ -67,6 +67,7 @@ struct SetupStatusCommand: ParsableCommand {
     let port = journal.nameserver.port == Nameserver.standardPort ? "" : " port \(journal.nameserver.port)"
     print("applied: \(journal.method.rawValue), for \(journal.nameserver.host)\(port)")
     if root.place.isMachine { print(use(of: journal.method, journal.nameserver)) }
+    if journal.method == .networkManager, let obstacle = DispatcherUnit.obstacle(in: root.place) { print(obstacle) }
     for change in journal.changes where !change.isFolder { print("  \(change.path)") }
   }
 
