@@ -29,7 +29,9 @@ public enum SetupError: Error, Hashable, CustomStringConvertible {
         + "\nnothing was undone; --force restores the state before setup, --keep-changed too, and keeps these files "
         + "beside it, as \(Installation.aside(of: "FILE"))"
     case .system(let path, let call, let number):
-      let help = number == EACCES || number == EPERM ? "; this needs root" : ""
+      let isDenied = number == EACCES || number == EPERM
+      let advice = geteuid() != 0 ? "this needs root" : "it may be immutable: `lsattr` shows it, `chattr -i` ends that"
+      let help = isDenied ? "; \(advice)" : ""
       return "\(path): \(call): \(String(cString: strerror(number)))\(help)"
     }
   }
