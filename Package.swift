@@ -95,7 +95,7 @@ let layer2: [Target] =
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
   + module("Persistence", ["MessageCache", "EventLoop", "Ciphers", "Files"], tests: ["DNSWire"])
   + module("HTTPServer", ["EventLoop", "HTTPMessage", "CEvent", "CTLS"], tests: ["HTTPTestSupport"])
-  + module("SystemSetup", ["Files"])
+  + module("SystemSetup", ["Files", "CAccess"])
 
 // Layer 3: the parts of the daemon. What clients meet and whom it asks do not know each other.
 let daemonLibraries: [Target.Dependency] = [

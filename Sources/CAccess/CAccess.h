@@ -1,7 +1,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-// CAccess.h -- access control lists of files (acl(5)).
+// CAccess.h -- access control lists and other extended attributes of files (acl(5), xattr(7)).
 #ifndef HTTPDNSD_CACCESS_H
 #define HTTPDNSD_CACCESS_H
 
@@ -9,6 +9,7 @@
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/xattr.h>
 
 /// Grants read and write access to a path to its owner, its own group and one more group; others get no access. Only
@@ -31,6 +32,17 @@ static inline int access_add_group(const char *path, uint32_t group) {
           },
   };
   return lsetxattr(path, "system.posix_acl_access", &list, sizeof list, 0);
+}
+
+/// Copies all extended attributes of an open file to another one, access control lists among them, as far as both file
+/// systems allow.
+static inline void access_copy_attributes(int from, int to) {
+  char names[4096], value[4096];
+  ssize_t length = flistxattr(from, names, sizeof names);
+  for (const char *name = names; name < names + length; name += strlen(name) + 1) {
+    ssize_t size = fgetxattr(from, name, value, sizeof value);
+    if (size >= 0) (void)fsetxattr(to, name, value, (size_t)size, 0);
+  }
 }
 
 #endif

@@ -3,6 +3,7 @@
 // Each system call that changes something is one step. The next run removes what a killed process has left beside a
 // file, so this code does not clean up after a failure.
 
+import CAccess
 import Files
 import Glibc
 
@@ -30,7 +31,7 @@ struct FileWriter {
     case .file(let octets, let attributes):
       if isInPlace { return try overwrite(real, octets, attributes) }
       try step("write \(real)")
-      try create(FileWriter.temporary(of: real), octets, attributes)
+      try create(FileWriter.temporary(of: real), octets, attributes, like: real)
       try moveIntoPlace(real)
     case .link(let target):
       let temporary = FileWriter.temporary(of: real)
@@ -54,12 +55,20 @@ struct FileWriter {
     unlink(FileWriter.temporary(of: root.real(path)))
   }
 
-  private func create(_ name: String, _ octets: [UInt8], _ attributes: FileAttributes) throws(SetupError) {
+  /// - Parameter old: the file that will be replaced; the new one gets its access lists and extended attributes.
+  private func create(
+    _ name: String, _ octets: [UInt8], _ attributes: FileAttributes, like old: String
+  ) throws(SetupError) {
     unlink(name)
     let file = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard file >= 0 else { throw .last("open", name) }
     defer { close(file) }
     guard DescriptorCalls.write(octets, to: file) else { throw .last("write", name) }
+    let before = open(old, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+    if before >= 0 {
+      access_copy_attributes(before, file)
+      close(before)
+    }
     try finish(file, attributes, name)
   }
 
