@@ -47,7 +47,11 @@ public struct Installation {
   public func journal() throws(SetupError) -> Journal? {
     guard case .file(let octets, _) = try root.state(of: SetupPaths.journal) else { return nil }
     guard let journal = Journal(octets: octets) else {
-      throw .refused("\(SetupPaths.journal) is damaged, so setup does not know the state before")
+      throw .refused(
+        """
+        \(SetupPaths.journal) is damaged, so setup does not know the state before; `httpdnsd setup undo --force` removes \
+        what setup has made, and keeps the journal as \(Installation.aside(of: SetupPaths.journal))
+        """)
     }
     return journal
   }
@@ -68,6 +72,30 @@ public struct Installation {
     } catch .system(_, _, EACCES) {
       return .unreadable
     } catch { throw error }
+  }
+
+  /// Removes what setup has made, as far as it can be recognised without a journal: files that say so, and the first
+  /// nameserver of an /etc/resolv.conf that says so.
+  ///
+  /// - Returns: false, having done nothing, if the journal is not damaged.
+  public func abandon() throws(SetupError) -> Bool {
+    guard case .file(let octets, _) = try root.state(of: SetupPaths.journal), Journal(octets: octets) == nil else {
+      return false
+    }
+    let locks = [try SetupLock(root, .names, patience), try SetupLock(root, .files, patience)]
+    defer { withExtendedLifetime(locks) {} }
+    let writer = FileWriter(root: root)
+    for path in SetupPaths.made where root.text(of: path)?.contains(SetupPaths.mark) == true {
+      try writer.put(.absent, at: path)
+    }
+    let resolver = try root.state(of: SetupPaths.resolver)
+    if case .file(_, let attributes) = resolver, let text = ResolverText.withoutOurs(resolver.text ?? "") {
+      try writer.put(.file(Array(text.utf8), attributes), at: SetupPaths.resolver)
+    }
+    try writer.put(.file(octets, FileAttributes(mode: 0o600)), at: Installation.aside(of: SetupPaths.journal))
+    try writer.put(.absent, at: SetupPaths.journal)
+    removeFolder()
+    return true
   }
 
   /// Makes all changes of a plan. If one fails, undoes those before it.

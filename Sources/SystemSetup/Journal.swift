@@ -25,6 +25,13 @@ public struct Journal: Hashable, Sendable {
     }
   }
 
+  /// The commands to run after what setup has made was removed without a journal; some fail on each machine.
+  public static let commandsAfterLoss = [
+    SystemCommand("sh", "-c", "systemctl daemon-reload; resolvconf -d \(SetupPaths.record) 2> /dev/null; true"),
+    SystemCommand(
+      "sh", "-c", "systemctl try-reload-or-restart systemd-resolved; nmcli general reload 2> /dev/null; true"),
+  ]
+
   private static let signature = "httpdnsd-setup 1"
 
   /// The encoded journal: text lines, some followed by as many octets as they announce.

@@ -128,7 +128,7 @@ extension Plan {
     let servers = root.text(of: FollowingFiles.networkManagerFile) ?? root.text(of: SetupPaths.resolver) ?? ""
     let temporary = FileWriter.temporary(of: SetupPaths.resolver)
     try add(
-      "/etc/NetworkManager/conf.d/90-httpdnsd.conf",
+      SetupPaths.networkManagerDropIn,
       .text(
         """
         # Made by `httpdnsd setup networkmanager`; `httpdnsd setup undo` removes it.
@@ -138,7 +138,7 @@ extension Plan {
 
         """), in: root)
     try add(
-      "/etc/NetworkManager/dispatcher.d/90-httpdnsd",
+      SetupPaths.networkManagerHook,
       .text(
         """
         #!/bin/sh

@@ -13,10 +13,13 @@ struct ResolvconfKind {
     guard let program = SystemCommand.find("resolvconf", in: root),
       !root.destination(of: program).hasSuffix("resolvectl")
     else { return nil }
-    if root.exists("/lib/resolvconf/list-records") {
-      return ResolvconfKind(hook: "/etc/resolvconf/update.d/httpdnsd")
-    }
-    let folders = ["/usr/lib/resolvconf", "/usr/libexec/resolvconf", "/lib/resolvconf", "/libexec/resolvconf"]
+    if root.exists("/lib/resolvconf/list-records") { return ResolvconfKind(hook: hooks[0]) }
     return folders.first { root.exists("\($0)/libc") }.map { ResolvconfKind(hook: "\($0)/httpdnsd") }
   }
+
+  /// The folders in which openresolv may have its subscribers.
+  private static let folders = ["/usr/lib", "/usr/libexec", "/lib", "/libexec"].map { "\($0)/resolvconf" }
+
+  /// The paths that the hook may have; the first one with Debian's resolvconf.
+  static let hooks = ["/etc/resolvconf/update.d/httpdnsd"] + folders.map { "\($0)/httpdnsd" }
 }

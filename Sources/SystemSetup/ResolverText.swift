@@ -23,6 +23,15 @@ enum ResolverText {
     return lines.joined(separator: "\n") + "\n"
   }
 
+  /// Returns a text that `first` returned without our nameserver; nil if it is not one of these.
+  static func withoutOurs(_ text: String) -> String? {
+    var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    guard lines.first == comment else { return nil }
+    lines.removeFirst()
+    if let ours = lines.firstIndex(where: { server(of: $0) != nil }) { lines.remove(at: ours) }
+    return lines.joined(separator: "\n")
+  }
+
   /// Returns the nameservers of a text in order.
   static func servers(of text: String) -> [String] { servers(text.split(separator: "\n").map(String.init)) }
 

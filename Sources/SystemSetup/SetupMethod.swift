@@ -56,6 +56,13 @@ enum SetupPaths {
   static let resolvedDropIn = "/run/systemd/resolved.conf.d/httpdnsd.conf"
   /// Holds the time at which the service became ready.
   static let readyMark = "/run/httpdnsd-setup/ready"
+  static let networkManagerDropIn = "/etc/NetworkManager/conf.d/90-httpdnsd.conf"
+  static let networkManagerHook = "/etc/NetworkManager/dispatcher.d/90-httpdnsd"
+  /// What `mark` shows to be made by setup, or by the service.
+  static let made =
+    [unitDropIn, resolvedDropIn, networkManagerDropIn, networkManagerHook, network] + ResolvconfKind.hooks
+  /// In the comment of each of these files.
+  static let mark = "`httpdnsd setup undo`"
   static let unit = "httpdnsd.service"
   static let socket = "httpdnsd.socket"
   /// The name of our resolvconf record; resolvconf's default order puts loopback first.

@@ -33,4 +33,26 @@ import Testing
     machine.file(SetupPaths.journal, "httpdnsd-setup 2\n")
     #expect(throws: SetupError.self) { try Installation(root: machine.root).undo() }
   }
+
+  @Test(arguments: SetupMethod.allCases)
+  func `what setup has made is removed even if its journal is damaged`(method: SetupMethod) throws {
+    let machine = Machine(for: method)
+    let before = try machine.tree()
+    let installation = Installation(root: machine.root)
+    try installation.apply(try machine.plan(method))
+    #expect(try !installation.abandon())
+    machine.file(SetupPaths.journal, "httpdnsd-setup 1\nfile 127")
+    guard case .refused(let reason) = #expect(throws: SetupError.self, performing: { try installation.undo() }) else {
+      throw SetupError.refused("not refused")
+    }
+    #expect(reason.contains("undo --force"))
+    #expect(try installation.abandon())
+    #expect(try installation.journal() == nil)
+    let after = try machine.tree()
+    let left = after.keys.filter { before[$0] == nil && $0.contains("httpdnsd") && after[$0] != .folder(mode: 0o755) }
+    #expect(left == [Installation.aside(of: SetupPaths.journal)])
+    let servers = ResolverText.servers(of: machine.text("/etc/resolv.conf") ?? "")
+    #expect(!servers.contains("127.0.0.1") || method == .resolvconf)
+    #expect(!servers.isEmpty)
+  }
 }

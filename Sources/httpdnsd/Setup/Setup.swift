@@ -39,6 +39,17 @@ enum Setup {
     return undone.journal.method
   }
 
+  /// Removes what setup has made if its journal is damaged; otherwise does nothing and returns false.
+  static func abandon(_ root: Root) throws -> Bool {
+    let isAbandoned = try attempt { () throws(SetupError) in
+      if root.isMachine, geteuid() != 0 { return false }
+      return try Installation(root: root).abandon()
+    }
+    // Of every method, since none is known.
+    if isAbandoned { try run(Journal.commandsAfterLoss, root, isQuiet: true) }
+    return isAbandoned
+  }
+
   /// The state of name resolution after a hook.
   struct HookState {
     let method: SetupMethod

@@ -32,6 +32,10 @@ struct SetupUndoCommand: ParsableCommand {
   }
 
   func run() throws {
+    if force, try Setup.abandon(root.place) {
+      if !quiet { print("what setup has made is removed; check /etc/resolv.conf") }
+      return
+    }
     let method = try Setup.undo(force ? .overwrite : keepChanged ? .setAside : .refuse, root.place, isQuiet: quiet)
     guard !quiet else { return }
     print(method.map { "`setup \($0.rawValue)` is undone" } ?? "nothing is applied")
