@@ -8,6 +8,9 @@
 #include <linux/capability.h>
 #include <malloc.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -21,6 +24,19 @@ void process_occupy_standard_descriptors(void) {
     if (open("/dev/null", number == 0 ? O_WRONLY : O_RDONLY) < 0) (void)open("/", O_PATH);
   }
 }
+
+/// Ends a program that has succeeded but for its output.
+static void check_output(int status, void *unused) {
+  (void)unused;
+  int number = fflush(stdout) == 0 ? 0 : errno;
+  if (status != 0 || (number == 0 && !ferror(stdout))) return;
+  // What refused an earlier part is not known any more.
+  (void)dprintf(STDERR_FILENO, "httpdnsd: cannot write to standard output%s%s\n", number ? ": " : "",
+                number ? strerror(number) : "");
+  _exit(1);
+}
+
+void process_check_output(void) { (void)on_exit(check_output, NULL); }
 
 void process_limit_heaps(void) { mallopt(M_ARENA_MAX, 1); }
 

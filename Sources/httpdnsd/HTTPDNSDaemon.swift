@@ -36,6 +36,7 @@ struct HTTPDNSDaemon: ParsableCommand {
   /// Blocks signals early: one that arrives before the daemon can handle it must not end it.
   static func main() {
     process_occupy_standard_descriptors()
+    process_check_output()
     ProcessEnvironment.disarm()
     // In all commands, because all of them read the same secrets.
     process_keep_memory_private()
@@ -45,8 +46,6 @@ struct HTTPDNSDaemon: ParsableCommand {
       exit(withError: ValidationError("unknown subcommand '\(word)'; did you mean \(meant)?"))
     }
     main(arguments)
-    // Output may still be buffered; failing to write it is a failure like any other.
-    guard fflush(nil) == 0 else { Console.cannotWrite(errno) }
   }
 }
 

@@ -51,6 +51,15 @@ import Testing
     }
   }
 
+  @Test(arguments: ["--help", "run --help", "--help-hidden", "--experimental-dump-help"])
+  func `a command whose output does not fit on the disk fails, however long it is`(words: String) throws {
+    try withLab { lab in
+      let process = try lab.start(["sh", "-c", "exec \"$0\" \(words) > /dev/full", Programs.daemon])
+      #expect(try process.waitForEnd() == .exited(1))
+      #expect(process.text(.error).contains("cannot write to standard output"))
+    }
+  }
+
   @Test(.looksInside)
   func `a question that gets no socket fails at once, and may be asked again as soon as there is one`() throws {
     try withLab { lab in

@@ -10,6 +10,10 @@
 /// else opens a descriptor.
 void process_occupy_standard_descriptors(void);
 
+/// Makes an exit with 0 one with 1 and a line on stderr if stdio could not write all output. A full disk may refuse the
+/// first part of it and take the last.
+void process_check_output(void);
+
 /// Limits the C library to one heap for all threads, because each heap retains memory. Call it before any thread
 /// starts.
 void process_limit_heaps(void);
