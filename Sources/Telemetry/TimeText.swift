@@ -16,9 +16,9 @@ public enum TimeText {
     rough(.seconds(duration.components.seconds + (duration.components.attoseconds > 0 ? 1 : 0)))
   }
 
-  /// Microseconds below a millisecond, else milliseconds.
+  /// Microseconds below a millisecond, else milliseconds. `us`, because a terminal with the C locale has no µ.
   public static func fine(_ duration: Duration) -> String {
-    duration < .milliseconds(1) ? "\((nanoseconds(duration) + 500) / 1000) µs" : milliseconds(duration)
+    duration < .milliseconds(1) ? "\((nanoseconds(duration) + 500) / 1000) us" : milliseconds(duration)
   }
 
   /// Milliseconds, below 100 with one decimal place.

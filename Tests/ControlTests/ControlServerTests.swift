@@ -111,7 +111,7 @@ import Testing
     let shown = try scene.client.fleet(.text)
     #expect(!shown.isIncomplete)
     for part in [
-      "redis://127.0.0.1:6379/0: in use, answers in 200 µs",
+      "redis://127.0.0.1:6379/0: in use, answers in 200 us",
       "7 won, 6 left to others, 1 of which did not answer in time",
       "not sealed: fleet.secret_file is not set", "ali: 340 of 1000 today, by all daemons of the fleet",
       "4 not sealed with this secret",

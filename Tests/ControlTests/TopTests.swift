@@ -286,7 +286,7 @@ import Testing
       (90_000, "1 d 1 h"),
     ]
     for (seconds, text) in texts { #expect(TimeText.rough(.seconds(seconds)) == text) }
-    #expect(TimeText.fine(.nanoseconds(12_345)) == "12 µs" && TimeText.fine(.milliseconds(2)) == "2.0 ms")
+    #expect(TimeText.fine(.nanoseconds(12_345)) == "12 us" && TimeText.fine(.milliseconds(2)) == "2.0 ms")
     #expect(TimeText.milliseconds(.milliseconds(99)) == "99.0 ms" && TimeText.milliseconds(.seconds(2)) == "2000 ms")
   }
 

@@ -38,7 +38,7 @@ struct TopCommand: ParsableCommand {
 
   func run() throws {
     let path = try control.path()
-    let ending = once || control.json ? stream(path) : watch(path) ?? stream(path)
+    let ending = once || control.json || TopCommand.isDumb ? stream(path) : watch(path) ?? stream(path)
     switch ending {
     case .quit: return
     case .failure(let error): throw control.failure(error)
@@ -134,7 +134,11 @@ struct TopCommand: ParsableCommand {
 
   /// https://no-color.org: any value that is not empty disables colours.
   private static var allowsColours: Bool {
-    func value(_ name: String) -> String { getenv(name).map { String(cString: $0) } ?? "" }
-    return value("NO_COLOR").isEmpty && !["", "dumb"].contains(value("TERM"))
+    value("NO_COLOR").isEmpty && !["", "dumb"].contains(value("TERM"))
   }
+
+  /// Whether the terminal can only print lines.
+  private static var isDumb: Bool { value("TERM") == "dumb" }
+
+  private static func value(_ name: String) -> String { getenv(name).map { String(cString: $0) } ?? "" }
 }
