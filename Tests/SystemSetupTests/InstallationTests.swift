@@ -134,6 +134,47 @@ import Testing
     #expect(try machine.tree() == before)
   }
 
+  @Test(arguments: [SetupMethod.networkManager, .file])
+  func `an edited file is restored, and kept beside it, after a kill before any step of undo`(method: SetupMethod)
+    throws
+  {
+    let path = method == .file ? "/etc/resolv.conf" : "/etc/NetworkManager/conf.d/90-httpdnsd.conf"
+    let edit = "nameserver 127.0.0.1\n"
+    for last in 0... {
+      let machine = Machine(for: method)
+      let before = try machine.root.state(of: path)
+      let installation = Installation(root: machine.root)
+      try installation.apply(try machine.plan(method))
+      machine.file(path, edit)
+      let killer = Killer(last: last)
+      let isKilled = (try? installation.takeBack(.setAside, killer.writer(machine.root))) == nil
+      _ = try installation.undo(.setAside)
+      #expect(try machine.root.state(of: path) == before, "killed before step \(last)")
+      #expect(machine.text(Installation.aside(of: path)) == edit, "killed before step \(last)")
+      #expect(try installation.journal() == nil)
+      guard isKilled else {
+        #expect(last > 4)
+        break
+      }
+    }
+  }
+
+  @Test(arguments: SetupMethod.allCases)
+  func `undo works after other programs have restored any of the files`(method: SetupMethod) throws {
+    let count = try Machine(for: method).plan(method).changes.count
+    for index in 0..<count {
+      let machine = Machine(for: method)
+      let before = try machine.tree()
+      let installation = Installation(root: machine.root)
+      try installation.apply(try machine.plan(method))
+      let change = try #require(try installation.journal()).changes[index]
+      guard !change.isFolder else { continue }
+      try FileWriter(root: machine.root).put(change.before, at: change.path)
+      _ = try installation.undo()
+      #expect(try machine.tree() == before, "\(change.path)")
+    }
+  }
+
   @Test func `a changed drop-in of ours does not stay in effect`() throws {
     let machine = Machine(for: .networkManager)
     var before = try machine.tree()
