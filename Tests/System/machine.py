@@ -163,6 +163,12 @@ class Machine:
       raise Failure(f"not shut down: {(self.folder / 'console').read_text(errors='replace')[-2000:]}")
     self.leader = 0
 
+  def power_cut(self) -> None:
+    """Ends the machine without a word to it; it can be started again."""
+    os.kill(self.leader, signal.SIGKILL)
+    self._nspawn.wait(60)
+    self.leader = 0
+
   def command(self, *command: str) -> list[str]:
     """The command that runs a command in there."""
     return ["nsenter", "--target", str(self.leader), "--all", "--root", "--wd", "--", *command]

@@ -138,6 +138,12 @@ class Scene:
     self.machine.shut_down()
     self.boot()
 
+  def power_cut(self) -> None:
+    """The machine loses its power, and starts again."""
+    self.end()
+    self.machine.power_cut()
+    self.boot()
+
   def end(self) -> None:
     """Ends the network's servers; the machine ends by itself."""
     for server in self.servers:
