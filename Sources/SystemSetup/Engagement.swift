@@ -150,7 +150,8 @@ public struct Engagement {
 
   /// A shell command that pauses without httpdnsd. It does nothing if that was done before.
   static func lastResort(_ method: SetupMethod) -> String {
-    guard method == .resolved else { return "resolvconf -d \(SetupPaths.record)" }
+    // The service's umask is strict.
+    guard method == .resolved else { return "{ umask 022; resolvconf -d \(SetupPaths.record); }" }
     return
       "{ rm \(SetupPaths.resolvedDropIn) 2> /dev/null && systemctl try-reload-or-restart systemd-resolved.service; }"
   }
