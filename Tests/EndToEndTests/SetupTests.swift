@@ -224,7 +224,7 @@ import Testing
       let before = try scene.tree()
       _ = try scene.setup("resolved", "--apply")
       let told = "not run, because of --root: systemctl try-reload-or-restart systemd-resolved.service\n"
-      #expect(try scene.setup("resume").output == told + "programs on this machine use httpdnsd\n")
+      #expect(try scene.setup("resume").output == told + "systemd-resolved now asks httpdnsd\n")
       #expect(scene.text("run/systemd/resolved.conf.d/httpdnsd.conf")?.contains("DNS=127.0.0.1\n") == true)
       #expect(try scene.setup("pause").output.hasPrefix(told + "names are resolved as before setup until "))
       #expect(try scene.setup("resume", "--quiet").output.isEmpty)

@@ -62,7 +62,7 @@ struct SetupResumeCommand: ParsableCommand {
       try engagement.resume(isService: caller.service)
     }
     guard !caller.service else { return }
-    options.say(outcome.text(paused: "programs on this machine do not use httpdnsd"))
+    options.say(outcome.text(paused: "the machine asks as before setup; `httpdnsd setup status` shows why"))
   }
 }
 
@@ -72,7 +72,7 @@ extension Setup.HookState? {
     guard let isEngaged = outcome.isEngaged else {
       return "`setup \(outcome.method.rawValue)` does not depend on the service: nothing to do"
     }
-    return isEngaged ? "programs on this machine use httpdnsd" : paused
+    return isEngaged ? "\(outcome.method.owner) now asks httpdnsd" : paused
   }
 }
 

@@ -72,6 +72,7 @@ struct SetupOptions: ParsableArguments {
         )
       }
       print("this is applied already; `httpdnsd setup undo` reverts it")
+      if apply { try tryUse(of: plan, request) }
       return
     }
     print(plan.text)
@@ -84,6 +85,11 @@ struct SetupOptions: ParsableArguments {
     guard doubts.isEmpty || force else { throw Setup.failure("nothing was changed; --force applies it anyway") }
     try Setup.apply(plan, root.place)
     print("done; `httpdnsd setup undo` reverts it")
+    try tryUse(of: plan, request)
+  }
+
+  /// Fails if programs do not use httpdnsd although the plan is applied, unless it was to be applied by force.
+  private func tryUse(of plan: Plan, _ request: SetupRequest) throws {
     guard root.place.isMachine, let sentence = request.sentence(about: plan.method, plan.nameserver) else { return }
     Console.error("httpdnsd: applied, but \(sentence)")
     guard force else { throw ExitCode.failure }
