@@ -60,6 +60,7 @@ def confined(scene: Scene, method: str) -> None:
   before = scene.tree()
   scene.setup(method, "--apply")
   with stopped(scene):
+    scene.expect(NETWORK, "stopped, the network's server answers", 3)
     said = scene.machine.run(
       "unshare", "--mount", "sh", "-c", "mount -t tmpfs tmpfs /var && exec \"$@\"", "sh", *ORDINARY,
       "getent", "ahostsv4", "example.com", check=False)
