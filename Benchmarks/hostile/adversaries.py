@@ -1,22 +1,28 @@
 """adversaries.py -- a server of HTTP/2 and a store of Redis's protocol that do whatever they like, each a process of its own.
 
-  adversaries.py http2 HOST PORT CERTIFICATE KEY ADDRESS SEED [PLAN]
-  adversaries.py store HOST PORT SEED
+  adversaries.py http2 HOST PORT CERTIFICATE KEY ADDRESS SEED [PLAN [RECORDS]]
+  adversaries.py store HOST PORT SEED [CERTIFICATE KEY [RECORDS]]
+  adversaries.py flushes HOST PORT SEED
 
-ADDRESS is what the honest answers say; where it is written with a `!` before it, no answer says another one. Both say
-`listening` when they do, and once a second what they have done.
+ADDRESS is what the honest answers say; where it is written with a `!` before it, no answer says another one. RECORDS is one of
+the plans of records.py: then the records of TLS are what is hostile, and what is in them is honest. All say `listening` when
+they do, and once a second what they have done.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import signal
 import socket
 import ssl
 import struct
 import sys
 import time
 from collections import Counter
+from collections.abc import Awaitable, Callable
+
+import records
 
 _DONE: Counter[str] = Counter()
 
@@ -155,15 +161,15 @@ class HTTP2:
 class Store:
   """A store that knows what it was told, and lies about it."""
 
-  def __init__(self, draw: random.Random) -> None:
-    self._draw = draw
+  def __init__(self, draw: random.Random, *, is_honest: bool = False) -> None:
+    self._draw, self._is_honest = draw, is_honest
     self._values: dict[bytes, bytes] = {}
     self._stream: list[tuple[bytes, bytes]] = []
 
   async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Speaks on one connection until it ends."""
     _DONE["connections: store"] += 1
-    lies = self._draw.choice([0.001, 0.01, 0.2])
+    lies = 0 if self._is_honest else self._draw.choice([0.001, 0.01, 0.2])
     try:
       while True:
         words = await self._command(reader)
@@ -172,6 +178,7 @@ class Store:
           if not await self._lie(writer):
             break
         else:
+          await self._wait(words)
           writer.write(self._reply(words))
           if words[0].upper() == b"XREAD" and b"BLOCK" in words:
             await asyncio.sleep(0.01)
@@ -179,6 +186,9 @@ class Store:
     except (OSError, EOFError, ValueError, asyncio.IncompleteReadError, ConnectionError):
       pass
     writer.transport.abort()
+
+  async def _wait(self, words: list[bytes]) -> None:
+    """Waits until there is a reply."""
 
   async def _command(self, reader: asyncio.StreamReader) -> list[bytes]:
     count = int((await reader.readline())[1:] or b"0")
@@ -253,7 +263,7 @@ class Store:
     value = self._values.get(key)
     if value is None:
       return b"$-1\r\n"
-    if value and self._draw.random() < 0.1:
+    if value and not self._is_honest and self._draw.random() < 0.1:
       octets = bytearray(value)
       octets[self._draw.randrange(len(octets))] ^= 1 << self._draw.randrange(8)
       value = bytes(octets)
@@ -275,25 +285,95 @@ class Store:
     return b"*1\r\n*2\r\n$1\r\nf\r\n*%d\r\n%s" % (count, entries)
 
 
+class Flushes(Store):
+  """A store that is honest but, after SIGUSR1, for the stream of flushes: each command that reads it gets as much as a reply
+  can have.
+
+  These are flushes that daemons have sent, as they are or damaged, and flushes of its own making where there are none: sealed
+  ones it cannot make.
+  """
+
+  _ENTRIES, _NAMES, _NAME_OCTETS = 15, 256, 240
+
+  def __init__(self, draw: random.Random) -> None:
+    super().__init__(draw, is_honest=True)
+    self._made = [self._names() for _ in range(64)]
+    self._last, self._begins = 0, asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, self._begins.set)
+
+  async def _wait(self, words: list[bytes]) -> None:
+    if b"BLOCK" in words:
+      await self._begins.wait()
+
+  def _names(self) -> bytes:
+    """The names of one note."""
+    label = bytes([59]) + b"x" * 59
+    parts = [label * 3 + bytes([32]) + self._draw.randbytes(16).hex().encode() + b"\7example\0" for _ in range(self._NAMES)]
+    return len(parts).to_bytes(2, "big") + b"".join(parts)
+
+  def _note(self) -> bytes:
+    draw = self._draw
+    head = draw.randbytes(16) + int(time.time() * 1000).to_bytes(8, "big")
+    if draw.random() < 0.05:
+      return b"\1\0\0" + head + b"\0\0"
+    return b"\1\0" + draw.choice([b"\1", b"\2"]) + head + draw.choice(self._made)
+
+  def _read(self, last: bytes) -> bytes:
+    if not self._begins.is_set():
+      return b"*-1\r\n"
+    entries = []
+    for _ in range(self._ENTRIES):
+      note = self._draw.choice(self._stream[-1000:])[1] if self._stream else self._note()
+      if self._stream and self._draw.random() < 0.1:
+        note = note[:-1] + bytes([note[-1] ^ 1])
+      self._last = max(self._last + 1, int(time.time() * 1000) * 1000)
+      name = b"%d-%d" % (self._last // 1000, self._last % 1000)
+      entries.append(b"*2\r\n$%d\r\n%s\r\n*2\r\n$1\r\nf\r\n$%d\r\n%s\r\n" % (len(name), name, len(note), note))
+    _DONE["notes"] += len(entries)
+    return b"*1\r\n*2\r\n$1\r\nf\r\n*%d\r\n%s" % (len(entries), b"".join(entries))
+
+
 async def _report() -> None:
   while True:
     await asyncio.sleep(1)
     print(", ".join(f"{count} {what}" for what, count in sorted(_DONE.items())), flush=True)
 
 
+_Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+def _with_records(serve: _Serve, certificate: str, key: str, plan: str, protocols: list[str]) -> _Serve:
+  async def over_records(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+      stream = await records.accept(reader, writer, certificate, key, plan, protocols)
+    except (OSError, EOFError):
+      writer.transport.abort()
+      return
+    pumping = asyncio.create_task(stream.pump())
+    await serve(stream.content, stream)  # type: ignore[arg-type]
+    await pumping
+  return over_records
+
+
 async def _main(words: list[str]) -> None:
   kind, host, port = words[0], words[1], int(words[2])
-  seed, plan = (int(words[6]), words[7] if len(words) > 7 else None) if kind == "http2" else (int(words[3]), None)
-  draw = random.Random(seed)
+  is_http2 = kind == "http2"
+  draw = random.Random(int(words[6 if is_http2 else 3]))
+  pair, rest = (words[3:5], words[7:]) if is_http2 else (words[4:6], words[6:])
+  plan, kinds = (rest[0] if is_http2 and rest else None), rest[1:] if is_http2 else rest
+  protocols = ["h2"] if is_http2 else []
   asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-  if kind == "http2":
+  store = Flushes(draw) if kind == "flushes" else Store(draw, is_honest=bool(kinds))
+  serve: _Serve = (lambda reader, writer: HTTP2(reader, writer, words[5], draw, plan).run()) if is_http2 else store.serve
+  context = None
+  if kinds:
+    serve = _with_records(serve, *pair, kinds[0], protocols)
+  elif pair:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(words[3], words[4])
-    context.set_alpn_protocols(["h2"])
-    server = await asyncio.start_server(lambda reader, writer: HTTP2(reader, writer, words[5], draw, plan).run(), host, port, ssl=context)
-  else:
-    store = Store(draw)
-    server = await asyncio.start_server(store.serve, host, port)
+    context.load_cert_chain(*pair)
+    if protocols:
+      context.set_alpn_protocols(protocols)
+  server = await asyncio.start_server(serve, host, port, ssl=context)
   print("listening", flush=True)
   async with server:
     await _report()

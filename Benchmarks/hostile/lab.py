@@ -282,12 +282,12 @@ forward-zone:
 
 
 class Adversary:
-  """A server of adversaries.py."""
+  """A server of adversaries.py, or of another program beside it."""
 
-  def __init__(self, lab: Lab, *words: str) -> None:
+  def __init__(self, lab: Lab, *words: str, program: str = "adversaries.py") -> None:
     self.port = free_port()
     self._log = lab.folder / f"{words[0]}.log"
-    arguments = [sys.executable, "-B", str(Path(__file__).with_name("adversaries.py")), words[0], "127.0.0.1", str(self.port)]
+    arguments = [sys.executable, "-B", str(Path(__file__).with_name(program)), words[0], "127.0.0.1", str(self.port)]
     self.child = Child([*arguments, *words[1:]], self._log)
     self.child.wait_for("listening")
     lab.children.append(self.child)

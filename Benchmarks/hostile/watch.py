@@ -1,0 +1,74 @@
+"""watch.py -- how long the daemon's loop lets a client wait, in CPU time of the loop's thread; a process of its own.
+
+  watch.py PORT PROCESS
+
+It asks over TCP, which the loop itself serves, again and again. What the thread has used of a processor between a question
+and its answer is what was left of the turn in progress: the most of it is the figure. The process has the machine's attention
+where it may ask for it (SCHED_FIFO): what the loop does while the answer waits to be looked at would be counted too.
+
+It ends with its input, and prints the most milliseconds and how often it has asked.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+_PAUSE = 0.0003
+
+
+class Watch:
+  """Watches a process whose loop serves a port, while the block runs."""
+
+  def __init__(self, port: int, process: int) -> None:
+    self.longest, self.asked = 0.0, 0
+    self._arguments = [sys.executable, "-B", __file__, str(port), str(process)]
+
+  def __enter__(self) -> Watch:
+    self._child = subprocess.Popen(self._arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert self._child.stdout is not None
+    self._child.stdout.readline()
+    return self
+
+  def __exit__(self, *_: object) -> None:
+    words = self._child.communicate(timeout=30)[0].split()
+    if len(words) == 2:
+      self.longest, self.asked = float(words[0]), int(words[1])
+
+
+def _watch(port: int, process: int) -> None:
+  # "localhost" A, which the daemon answers itself.
+  query = b"\0\x1b\0\7\1\0\0\1\0\0\0\0\0\0\x09localhost\0\0\1\0\1"
+  path = Path(f"/proc/{process}/schedstat")
+  ends = threading.Event()
+  threading.Thread(target=lambda: (sys.stdin.read(), ends.set()), daemon=True).start()
+  longest, asked, client = 0, 0, None
+  while not ends.is_set():
+    try:
+      if client is None:
+        client = socket.create_connection(("127.0.0.1", port), 5)
+        print("watching", flush=True)
+      before = int(path.read_text().split()[0])
+      client.sendall(query)
+      if not client.recv(4096):
+        raise OSError
+      longest = max(longest, int(path.read_text().split()[0]) - before)
+      asked += 1
+      time.sleep(_PAUSE)
+    except OSError:
+      client = None
+      time.sleep(_PAUSE)
+  print(f"{longest / 1e6:.2f} {asked}", flush=True)
+
+
+if __name__ == "__main__":
+  try:
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+  except PermissionError:
+    pass
+  _watch(int(sys.argv[1]), int(sys.argv[2]))
