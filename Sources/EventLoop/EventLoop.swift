@@ -1,6 +1,7 @@
 // EventLoop.swift -- one thread's libevent base: events, timers, and an executor for tasks.
 //
-// One turn: wait for events and run their callbacks, fire due timers, run the ready jobs.
+// One turn: wait for events and run their callbacks, fire due timers, run what is queued for as long as one turn may
+// (SharedTime.swift), run the ready jobs.
 // Only `enqueue`, `execute`, `wake` and `stop` may be called from other threads.
 
 import CEvent
@@ -43,6 +44,7 @@ public final class EventLoop: Loop, @unchecked Sendable {
   private var wakeEvent: UnsafeMutablePointer<event>?
   private var timerEvent: UnsafeMutablePointer<event>?
   private var armedDeadline: BootInstant?
+  private var shared = SharedTime()
   private var onTurn: (() -> Void)?
   private var onWait: (() -> Void)?
 
@@ -106,10 +108,11 @@ public final class EventLoop: Loop, @unchecked Sendable {
       onWait?()
       armTimer()
       isNowStale = true
-      event_base_loop(base, EVLOOP_ONCE)
+      event_base_loop(base, shared.isEmpty ? EVLOOP_ONCE : EVLOOP_ONCE | EVLOOP_NONBLOCK)
       turns.wrappingAdd(1, ordering: .relaxed)
       timers.fire(now: now)
       onTurn?()
+      runShared()
     }
     runJobs()
     onWait?()
@@ -150,6 +153,22 @@ public final class EventLoop: Loop, @unchecked Sendable {
 
   /// The loop as an actor's executor.
   public func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
+
+  /// Runs `action` in this turn or a later one, when all that was queued before has run.
+  public func queue(_ action: @escaping () -> Void) { shared.append(action) }
+
+  private func runShared() {
+    guard let first = shared.next() else { return }
+    let end = preciseNow + SharedTime.inTurn
+    var action = first
+    while true {
+      action()
+      // What an action resumes is part of it.
+      runJobs()
+      guard preciseNow < end, let next = shared.next() else { return }
+      action = next
+    }
+  }
 
   private func runJobs() {
     while !jobs.isEmpty {

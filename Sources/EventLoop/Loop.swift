@@ -12,6 +12,9 @@ public protocol Loop: SerialExecutor, TaskExecutor, AnyObject {
   var wallTime: Int64 { get }
   /// The timers of this loop.
   var timers: TimerHeap { get }
+  /// Runs `action` when all that was queued before has run, in the time of a turn that all such actions share: for what
+  /// strangers cause, and for each part of work that has many.
+  func queue(_ action: @escaping () -> Void)
   /// Whether the caller may use what belongs to this loop: it is on the loop's thread, or the loop has not run yet. Any
   /// thread.
   var isAccessible: Bool { get }
@@ -27,6 +30,9 @@ extension Loop {
 
   /// A virtual clock does not advance within a turn.
   public var preciseNow: BootInstant { now }
+
+  /// Without a time of its own a turn has room for everything.
+  public func queue(_ action: @escaping () -> Void) { inNextTurn(action) }
 
   /// Runs `action` in the loop's next turn, whatever becomes of the caller: it must hold what it needs. What may be taken
   /// back, or comes later, needs an `OwnedTimer`.

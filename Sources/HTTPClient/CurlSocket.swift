@@ -25,6 +25,9 @@ final class CurlSocket {
 
   private var event: LoopEvent?
   private var armed: Interest = []
+  /// libcurl reads when the loop has time for this socket.
+  private let place = OwnedPlace()
+  private var ready: Interest = []
 
   init(_ descriptor: Int32, of carrier: CurlCarrier) {
     self.descriptor = descriptor
@@ -35,12 +38,23 @@ final class CurlSocket {
   func arm(on loop: EventLoop) {
     guard wanted != armed, !wanted.isEmpty else { return }
     armed = wanted
-    event = LoopEvent(on: loop, descriptor: descriptor, wanted, for: self) { $0.carrier.isReady($0, $1) }
+    event = LoopEvent(on: loop, descriptor: descriptor, wanted, for: self) { socket, interest in
+      socket.ready.formUnion(interest)
+      socket.place.take(on: loop, for: socket) { $0.takeTurn() }
+    }
+  }
+
+  private func takeTurn() {
+    let interest = ready.intersection(armed)
+    ready = []
+    if !interest.isEmpty { carrier.isReady(self, interest) }
   }
 
   /// Removes the event, for example when an idle connection becomes readable because the server closed it.
   func disarm() {
     event = nil
     armed = []
+    place.cancel()
+    ready = []
   }
 }

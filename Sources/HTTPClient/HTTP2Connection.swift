@@ -50,8 +50,8 @@ final class HTTP2Connection {
   private var hasSettings = false
   /// Whether the carrier has yet to learn that the server has shaken hands.
   private var isNew = false
-  /// Reads on in the next turn of the loop, after as much as one turn may read.
-  private let nextRead = OwnedTimer()
+  /// Reads, or shakes hands, when the loop has time for this connection.
+  private let nextRead = OwnedPlace()
   /// Whether OpenSSL has to write before it can read on.
   private var readsWhenWritable = false
   private var isClosed = false
@@ -65,8 +65,8 @@ final class HTTP2Connection {
   private static let connectTime = Duration.seconds(10)
   /// Octets that are collected for one write: a TLS record's.
   private static let writeSize = 16_384
-  /// The time for reads in one turn, before other events get theirs: what octets cost depends on what they say.
-  private static let readTime = Duration.milliseconds(2)
+  /// The time for reads at once, before others get theirs: what octets cost depends on what they say.
+  private static let readTime = Duration.milliseconds(1)
   /// The most octets of all responses together that the server may send unasked; each one's content is limited.
   private static let connectionWindow: Int32 = 16 << 20
   /// The most streams that are used, whatever a server allows.
@@ -252,17 +252,20 @@ final class HTTP2Connection {
   // MARK: - Reading and writing
 
   private func isReadable() {
-    guard let ssl, !nextRead.isSet else { return }
+    nextRead.take(on: loop, for: self) { $0.takeTurn() }
+  }
+
+  private func takeTurn() {
+    guard let ssl else { return }
     if session == nil { shakeHands(ssl) } else { read() }
   }
 
   private func isWritable() {
-    guard let ssl else { return }
-    guard session != nil else { return shakeHands(ssl) }
+    guard session != nil else { return isReadable() }
     if readsWhenWritable {
       readsWhenWritable = false
       awaitReadable()
-      read()
+      isReadable()
     } else {
       // What is written may end streams, whose places others wait for.
       carrier.needsWrite(self)
@@ -328,7 +331,7 @@ final class HTTP2Connection {
       // An event reports what the kernel still has, but not what OpenSSL has.
       if SSL_has_pending(ssl) == 0 { return nil }
     } while loop.preciseNow < end
-    nextRead.set(after: .zero, on: loop, for: self) { $0.read() }
+    nextRead.take(on: loop, for: self) { $0.takeTurn() }
     return nil
   }
 

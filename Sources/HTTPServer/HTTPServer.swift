@@ -132,7 +132,8 @@ public final class HTTPServer {
     table?.used(HTTPServer.descriptor(of: request))
     let reply = HTTPServerReply(request: request, server: self)
     waiting[request] = Unmanaged.passUnretained(reply)
-    handler(copy, reply)
+    // There may be a request on every connection.
+    loop.queue { [weak self] in self?.handler(copy, reply) }
   }
 
   /// Creates the buffer of a new connection; libevent takes ownership of it.

@@ -54,6 +54,7 @@ private class KernelSocket {
   private let sockets: KernelSockets
   private let report: (SocketEvent) -> Void
   private var event: LoopEvent?
+  private let place = OwnedPlace()
 
   /// Opens a socket that is connected to the server, or in the process of connecting.
   ///
@@ -79,6 +80,7 @@ private class KernelSocket {
 
   final func close() {
     event = nil
+    place.cancel()
     if descriptor >= 0 { Glibc.close(descriptor) }
     descriptor = -1
   }
@@ -88,8 +90,11 @@ private class KernelSocket {
 
   /// Waits for this instead of the previous.
   final func wait(for interest: Interest) {
-    event = LoopEvent(on: sockets.loop, descriptor: descriptor, interest, for: self) { $0.ready() }
+    event = LoopEvent(on: sockets.loop, descriptor: descriptor, interest, for: self) { $0.isReady() }
   }
+
+  /// There may be very many sockets with something to read.
+  private func isReady() { place.take(on: sockets.loop, for: self) { $0.ready() } }
 
   /// Receives what has arrived; nil if there is nothing, or after a failure.
   final func receive() -> ArraySlice<UInt8>? {

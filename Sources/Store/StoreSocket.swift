@@ -27,14 +27,14 @@ final class StoreSocket {
   private var readEvent: LoopEvent?
   /// Armed only while the kernel takes no more octets.
   private var writeEvent: LoopEvent?
-  /// Calls the owner in the next turn.
-  private let soon = OwnedTimer()
+  /// Goes on, and calls the owner, when the loop has time for it.
+  private let soon = OwnedPlace()
   private var fault: StoreFault?
   private var output: [UInt8] = []
   private var buffer = [UInt8](repeating: 0, count: 16_384)
 
-  /// The time for reads in one turn, before other events get theirs.
-  private static let readTime = Duration.milliseconds(2)
+  /// The time for reads at once, before others get theirs.
+  private static let readTime = Duration.milliseconds(1)
 
   /// Begins the TLS handshake, or reports that it is connected in the next turn.
   init(
@@ -52,7 +52,7 @@ final class StoreSocket {
       throw error
     }
     awaitReadable()
-    soon.set(after: .zero, on: loop, for: self) { $0.proceed() }
+    goOn()
   }
 
   deinit { close() }
@@ -84,8 +84,9 @@ final class StoreSocket {
     if output.count == octets.count { flush() }
   }
 
+  private func goOn() { soon.take(on: loop, for: self) { $0.proceed() } }
+
   private func proceed() {
-    soon.cancel()
     if readEvent == nil { awaitReadable() }
     if !isConnected { shakeHands() }
     guard isConnected, descriptor >= 0 else { return }
@@ -127,7 +128,7 @@ final class StoreSocket {
     } else {
       output.removeFirst(begin)
     }
-    if fault != nil, !soon.isSet { soon.set(after: .zero, on: loop, for: self) { $0.proceed() } }
+    if fault != nil { goOn() }
   }
 
   /// Returns how many octets were taken; 0 if the kernel takes none for now or the connection failed.
@@ -165,7 +166,7 @@ final class StoreSocket {
       if ssl == nil, count < buffer.count { return }
       guard descriptor >= 0 else { return }
     } while loop.preciseNow < stop
-    soon.set(after: .zero, on: loop, for: self) { $0.proceed() }
+    goOn()
   }
 
   /// Returns how many octets came; 0 if none did or the connection ended.
@@ -192,12 +193,12 @@ final class StoreSocket {
   }
 
   private func awaitReadable() {
-    readEvent = LoopEvent(on: loop, descriptor: descriptor, .read, for: self) { $0.proceed() }
+    readEvent = LoopEvent(on: loop, descriptor: descriptor, .read, for: self) { $0.goOn() }
   }
 
   private func awaitWritable() {
     guard writeEvent == nil else { return }
-    writeEvent = LoopEvent(on: loop, descriptor: descriptor, .write, for: self) { $0.proceed() }
+    writeEvent = LoopEvent(on: loop, descriptor: descriptor, .write, for: self) { $0.goOn() }
   }
 
   private func end(_ fault: StoreFault) {

@@ -1,0 +1,76 @@
+// SharedTime.swift -- the time in each turn for what strangers cause: many of them get no more of it than one.
+//
+// What arrives on one connection is bounded for each turn, but there may be hundreds of connections with something to read in
+// the same turn. They queue instead, and the loop takes from the queue's front for a few milliseconds a turn; clients and timers
+// have theirs in between. Whoever has more to do goes to the queue's end.
+
+/// A queue of actions, and how long they run in one turn. Loop thread only.
+struct SharedTime {
+  /// The time in one turn, after which no further action begins.
+  static let inTurn = Duration.milliseconds(2)
+
+  private var actions: [() -> Void] = []
+  /// How many of `actions` have run.
+  private var begun = 0
+
+  var isEmpty: Bool { begun == actions.count }
+
+  mutating func append(_ action: @escaping () -> Void) { actions.append(action) }
+
+  /// Removes and returns the first action.
+  ///
+  /// - Complexity: O(1), amortized.
+  mutating func next() -> (() -> Void)? {
+    guard begun < actions.count else { return nil }
+    let action = actions[begun]
+    actions[begun] = {}
+    begun += 1
+    if begun == actions.count {
+      actions.removeAll(keepingCapacity: begun <= 1024)
+      begun = 0
+    } else if begun >= 64, begun > actions.count / 2 {
+      actions.removeFirst(begun)
+      begun = 0
+    }
+    return action
+  }
+}
+
+/// A place in the loop's queue for the time that is shared. Taken back when it is released. Loop thread only.
+public final class OwnedPlace {
+  /// Whether its action has yet to run.
+  public private(set) var isTaken = false
+  /// Tells places that were taken back from the one that is taken.
+  private var number = 0
+
+  /// Creates a place that is not taken.
+  public init() {}
+
+  /// Runs `action` when all that was queued before has run, with the object that has this place as a property of its own. No
+  /// effect if the place is taken.
+  public func take<Owner: AnyObject>(on loop: any Loop, for owner: Owner, _ action: @escaping (Owner) -> Void) {
+    loop.assertCurrent()
+    guard !isTaken else { return }
+    isTaken = true
+    let number = number
+    // The owner's end is the place's.
+    loop.queue { [weak self, unowned owner] in
+      guard let self, self.isTaken, self.number == number else { return }
+      self.isTaken = false
+      action(owner)
+    }
+  }
+
+  /// Takes the place back.
+  public func cancel() {
+    isTaken = false
+    number &+= 1
+  }
+}
+
+extension Loop {
+  /// Suspends the calling task, which must run on this loop, until all that was queued before has run.
+  public func waitInQueue() async {
+    await withCheckedContinuation { continuation in queue { continuation.resume() } }
+  }
+}

@@ -1,0 +1,92 @@
+// SharedTimeTests.swift -- how much of a turn queued actions get, and in which order.
+
+import EventLoop
+import TestSupport
+import Testing
+
+@Suite struct `The time that is shared` {
+  private let loop: EventLoop
+
+  init() throws { loop = try EventLoop() }
+
+  @Test func `many queued actions take a few milliseconds of a turn, in their order, and timers come in between`() {
+    var (done, perTurn, ticks): ([Int], [UInt64: Int], Int) = ([], [:], 0)
+    let timer = OwnedTimer()
+    func tick() {
+      ticks += 1
+      timer.set(after: .zero, on: loop) { tick() }
+    }
+    tick()
+    for number in 0..<50 {
+      loop.queue { [loop] in
+        spend(.milliseconds(1))
+        done.append(number)
+        perTurn[loop.turnCount, default: 0] += 1
+        if done.count == 50 { loop.stop() }
+      }
+    }
+    loop.run()
+    #expect(done == Array(0..<50))
+    #expect(perTurn.values.max()! <= 3)
+    #expect(ticks >= 17)
+  }
+
+  @Test func `what a queued action resumes counts as its time`() {
+    nonisolated(unsafe) var perTurn: [UInt64: Int] = [:]
+    nonisolated(unsafe) var rest = 40
+    for _ in 0..<40 {
+      Task(executorPreference: loop) { [loop] in
+        await loop.waitInQueue()
+        spend(.milliseconds(1))
+        perTurn[loop.turnCount, default: 0] += 1
+        rest -= 1
+        if rest == 0 { loop.stop() }
+      }
+    }
+    loop.run()
+    #expect(perTurn.values.max()! <= 3)
+  }
+
+  @Test func `whoever goes on queuing does not keep others from their turn`() {
+    final class Reader {
+      let place = OwnedPlace()
+      var reads = 0
+      func read(on loop: EventLoop) {
+        reads += 1
+        spend(.microseconds(500))
+        place.take(on: loop, for: self) { $0.read(on: loop) }
+      }
+    }
+    let readers = (0..<10).map { _ in Reader() }
+    for reader in readers { reader.place.take(on: loop, for: reader) { [loop] in $0.read(on: loop) } }
+    let end = OwnedTimer()
+    end.set(after: .milliseconds(100), on: loop) { [loop] in loop.stop() }
+    loop.run()
+    let reads = readers.map(\.reads)
+    #expect(reads.min()! > 2 && reads.max()! - reads.min()! <= 1)
+  }
+
+  @Test func `a place is taken once, may be taken back, and ends with its owner`() {
+    final class Owner {
+      let place = OwnedPlace()
+      var count = 0
+    }
+    let (twice, taken) = (Owner(), Owner())
+    var gone: Owner? = Owner()
+    var calls = 0
+    for _ in 0..<2 { twice.place.take(on: loop, for: twice) { $0.count += 1 } }
+    taken.place.take(on: loop, for: taken) { $0.count += 1 }
+    taken.place.cancel()
+    gone?.place.take(on: loop, for: gone!) { _ in calls += 1 }
+    gone = nil
+    loop.queue { [loop] in loop.stop() }
+    loop.run()
+    #expect(twice.count == 1 && !twice.place.isTaken)
+    #expect(taken.count == 0 && calls == 0)
+  }
+}
+
+private func spend(_ time: Duration) {
+  let end = BootInstant.now + time
+  while BootInstant.now < end {}
+}
