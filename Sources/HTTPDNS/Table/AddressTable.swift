@@ -17,7 +17,7 @@ public struct AddressTable: Sendable {
   /// Whether the table is in use. A server can switch its table off; the table is then empty.
   public let isEnabled: Bool
   /// The addresses of each name in order of preference, both families mixed.
-  private let addresses: [DomainName: [IPAddress]]
+  private let addresses: TableIndex
 
   /// The number of names.
   public var count: Int { addresses.count }
@@ -59,17 +59,17 @@ public struct AddressTable: Sendable {
     }
     isEnabled = number == 1
     guard isEnabled else {
-      addresses = [:]
+      addresses = TableIndex()
       return
     }
     guard let list = root["domainlist"], list.isArray else {
       throw AddressTableFault(.unreadable(.shape("domainlist")))
     }
-    var table: [DomainName: [IPAddress]] = [:]
+    var table = TableIndex()
     for (index, element) in list.elements.enumerated() {
       let (name, addresses) = try AddressTable.entry(element, at: index)
       // The first entry of a name counts.
-      if table[name] == nil { table[name] = addresses }
+      table.insert(name, addresses)
     }
     addresses = table
   }

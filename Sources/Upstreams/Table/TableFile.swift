@@ -2,13 +2,31 @@
 
 import Configuration
 import Files
+import Glibc
 import HTTPDNS
 
 /// The file of a table.
 package enum TableFile {
-  /// Its octets.
-  static func octets(_ path: String) throws(FileFault) -> [UInt8] {
-    try WholeFile.read(path, limit: AddressTable.mostOctets)
+  /// Why a file is no table, human-readable.
+  struct Fault: Error {
+    let text: String
+  }
+
+  /// Reads and parses it. Blocks on file I/O.
+  static func table(_ path: String) throws(Fault) -> AddressTable {
+    let octets: [UInt8]
+    do throws(FileFault) {
+      octets = try WholeFile.read(path, limit: AddressTable.mostOctets)
+    } catch { throw Fault(text: "\(path): \(error)") }
+    do throws(AddressTableFault) {
+      return try AddressTable(text: octets)
+    } catch { throw Fault(text: "\(path): \(error)") }
+  }
+
+  /// Its size in octets; 0 if it cannot be read.
+  static func size(_ path: String) -> Int {
+    var status = stat()
+    return stat(path, &status) == 0 ? Int(status.st_size) : 0
   }
 
   /// One line for each table in a file that the daemon could not use, or that is switched off. Blocks on file I/O.
@@ -20,12 +38,8 @@ package enum TableFile {
   }
 
   private static func problem(_ path: String) -> String? {
-    let octets: [UInt8]
-    do throws(FileFault) {
-      octets = try TableFile.octets(path)
-    } catch { return "\(path): \(error)" }
-    do throws(AddressTableFault) {
-      return try AddressTable(text: octets).isEnabled ? nil : "\(path): \(TableAbsence.switchedOff.text)"
-    } catch { return "\(path): \(error)" }
+    do throws(Fault) {
+      return try table(path).isEnabled ? nil : "\(path): \(TableAbsence.switchedOff.text)"
+    } catch { return error.text }
   }
 }

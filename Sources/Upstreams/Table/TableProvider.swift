@@ -145,31 +145,25 @@ final class TableProvider: Upstream, @unchecked Sendable {
 
   private func read(_ path: String) {
     readings += 1
-    let octets: [UInt8]
-    do throws(FileFault) {
-      octets = try TableFile.octets(path)
-    } catch {
+    let size = TableFile.size(path)
+    guard size > TableReading.mostHere else {
       hasLoaded = true
-      return keepOldTable(because: "\(path): \(error)")
-    }
-    guard octets.count > TableReading.mostHere else {
-      hasLoaded = true
-      do throws(AddressTableFault) {
-        take(try AddressTable(text: octets), from: path)
-      } catch { keepOldTable(because: "\(path): \(error)") }
+      do throws(TableFile.Fault) {
+        take(try TableFile.table(path), from: path)
+      } catch { keepOldTable(because: error.text) }
       return
     }
     let number = readings
     Task(executorPreference: loop) { [self] in
-      let outcome = await TableReading.outcome(of: octets.count, on: loop) { () throws(AddressTableFault) in
-        try AddressTable(text: octets)
+      let outcome = await TableReading.outcome(of: size, on: loop) { () throws(TableFile.Fault) in
+        try TableFile.table(path)
       }
       // A newer read of the file has started.
       guard number == readings else { return }
       hasLoaded = true
       switch outcome {
       case .success(let table): take(table, from: path)
-      case .failure(let fault): keepOldTable(because: "\(path): \(fault)")
+      case .failure(let fault): keepOldTable(because: fault.text)
       }
       waiters.resumeAll()
     }
@@ -233,9 +227,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
 
   private func take(_ fresh: AddressTable, from origin: String) {
     let isNew = table == nil || problem != nil || table?.isEnabled != fresh.isEnabled
-    let old = table
     (table, problem, remedy, self.origin) = (fresh, nil, "", origin)
-    TableReading.free(old)
     guard isNew else { return }
     if !fresh.isEnabled {
       note(.warning, "provider \(name): \(TableAbsence.switchedOff.text)")
