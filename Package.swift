@@ -154,7 +154,7 @@ let programs: [Target] =
     "Control",
     [
       "DNSWire", "EventLoop", "Configuration", "MessageCache", "HTTPMessage", "HTTPServer", "Frontend", "Upstreams",
-      "Resolver", "Fleet", "Store",
+      "Resolver", "Fleet", "Store", "Persistence",
       "Forwarder", "Telemetry", "CAccess", "CJSON",
     ],
     tests: ["HTTPTestSupport", logging])

@@ -31,6 +31,9 @@ extension Resolver {
   /// Steps of a survey in one turn of the loop, which take about half a millisecond.
   private static let overviewSteps = 64
 
+  /// Entries that are reported on in one turn.
+  private static let reportsAtOnce = 100
+
   /// Visits every entry, in steps between which the loop answers queries. Call it from a task that prefers the loop.
   ///
   /// - Parameter most: the number of busiest entries to list.
@@ -56,11 +59,17 @@ extension Resolver {
         least = candidates.last?.hits
       }
       guard !survey.isDone else { break }
-      await loop.sleep(for: .zero)
+      await loop.waitInQueue()
     }
+    await loop.waitInQueue()
     let found = Resolver.busiest(candidates, most: most).compactMap { copy in KeyParts(copy.key).map { (copy, $0) } }
+    await loop.waitInQueue()
     let plans = refresher?.plans(Set(found.map(\.0.hash))) ?? [:]
-    overview.busiest = found.compactMap { report($0, $1, plans) }
+    for begin in stride(from: 0, to: found.count, by: Resolver.reportsAtOnce) {
+      await loop.waitInQueue()
+      let portion = found[begin..<min(begin + Resolver.reportsAtOnce, found.count)]
+      overview.busiest += portion.compactMap { report($0, $1, plans) }
+    }
     overview.failures = failures.waiting(.everything, now: loop.now).count
     overview.statistics = cache.statistics
     return overview

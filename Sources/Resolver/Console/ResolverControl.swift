@@ -45,7 +45,7 @@ extension Resolver {
     var removal = CacheRemoval(of: names, from: cache, storedBefore: end?.nanoseconds ?? .max)
     removal.advance(steps: Resolver.removalSteps)
     while !removal.isDone {
-      await loop.sleep(for: .zero)
+      await loop.waitInQueue()
       removal.advance(steps: Resolver.removalSteps)
     }
     counts.entries = removal.count

@@ -29,7 +29,7 @@ extension Resolver {
         if let parts = KeyParts(copy.key) { found.append((copy, parts)) }
       }
       guard !survey.isDone else { break }
-      await loop.sleep(for: .zero)
+      await loop.waitInQueue()
     }
     return (found, more)
   }

@@ -39,6 +39,8 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
   private let loop: any Loop
   private var table: BusyNameTable
   private var readings: [Reading] = []
+  /// The report that is in progress.
+  private var reporting: Task<[NameReport], Never>?
 
   /// Steps of a survey in one turn of the loop, which take about half a millisecond.
   private static let readingSteps = 32
@@ -109,11 +111,22 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
     }
   }
 
-  /// The busiest names, the busiest one first. Call it from a task that prefers the loop.
+  /// The busiest names, the busiest one first. Call it from a task that prefers the loop. Callers that come while a report is
+  /// in progress share it: thirty surveys at once would take thirty times as long.
   ///
   /// - Complexity: O(n) in the number of cache entries, in steps between which the loop answers queries.
   func report() async -> [NameReport] {
     loop.assertCurrent()
+    if let reporting { return await reporting.value }
+    let task = Task(executorPreference: loop) { [self] in
+      defer { reporting = nil }
+      return await survey()
+    }
+    reporting = task
+    return await task.value
+  }
+
+  private func survey() async -> [NameReport] {
     let reading = Reading()
     readings.append(reading)
     defer { readings.removeAll { $0 === reading } }
@@ -124,7 +137,7 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
         prune()
       }
       guard !survey.isDone else { break }
-      await loop.sleep(for: .zero)
+      await loop.waitInQueue()
     }
     let now = loop.now
     let reports = table.all.map { row in
