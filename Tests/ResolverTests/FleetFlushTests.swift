@@ -245,6 +245,38 @@ import Testing
     #expect(level.counters.flushes == (count == 15 ? 1 : 0))
   }
 
+  @Test func `of a reply that is full of names a turn looks at 64 KiB, and the rest is read again`() throws {
+    let fleet = fleet(1)
+    try warm(fleet)
+    let level = fleet.fleet(0)
+    func entry(_ number: Int) -> RESPValue {
+      let names = (0..<256).map { name("n\($0).e\(number).\(String(repeating: "x", count: 60)).example") }
+      let octets = note(.names(names, andBelow: false), level.keys, sentAt: fleet.store.time)
+      return .array([
+        .bulk(Array("\(fleet.store.time)-\(number)".utf8)), .array([.bulk(Array("f".utf8)), .bulk(octets)]),
+      ])
+    }
+    let entries = (1...15).map(entry)
+    var rest = entries[...]
+    var turns = 0
+    while let last = rest.last, turns < 15 {
+      turns += 1
+      #expect(level.took(.array([.array([.bulk(level.keys.flushes), .array(Array(rest))])])))
+      guard case .array(let parts) = last, case .bulk(let id) = parts[0] else { break }
+      if level.nextFlush.last == id { break }
+      // A store sends what is behind the last entry that the daemon names.
+      rest = rest.drop { entry in
+        guard case .array(let parts) = entry, case .bulk(let id) = parts[0] else { return true }
+        return id != level.nextFlush.last
+      }.dropFirst()
+    }
+    // Each has 20 KiB.
+    #expect((4...8).contains(turns))
+    _ = level.took(.null)
+    fleet.loop.advance(by: .seconds(2))
+    #expect(level.counters.flushes == 15)
+  }
+
   @Test func `what is flushed faster than once a second is flushed together`() throws {
     let fleet = fleet(2)
     let keys = fleet.fleet(0).keys

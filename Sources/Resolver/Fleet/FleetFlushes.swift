@@ -38,6 +38,8 @@ enum FlushReading {
 extension FleetLevel {
   /// The most entries that are read at once: together they are less than 1 MiB.
   private static let entriesAtOnce = 15
+  /// The octets of these entries that are looked at in one turn, unless the first has more: what they say takes time.
+  private static let octetsAtOnce = 64 << 10
   /// The entries that the store keeps of the stream, about.
   private static let most = 1_000
   /// Anybody who can write to the store can make all daemons fetch everything again, by flushes where there is no secret,
@@ -104,10 +106,17 @@ extension FleetLevel {
       return false
     }
     let (before, isNew) = (lastFlush, flushReading == .current)
+    var (octetsRead, isCut) = (0, false)
     for entry in entries {
       guard case .array(let parts) = entry, parts.count == 2, case .bulk(let id) = parts[0],
         case .array(let fields) = parts[1], let time = FleetLevel.time(ofEntry: id)
       else { continue }
+      if fields.count == 2, case .bulk(let octets) = fields[1] {
+        isCut = octetsRead > 0 && octetsRead + octets.count > FleetLevel.octetsAtOnce
+        octetsRead += octets.count
+      }
+      // The rest is read again.
+      guard !isCut else { break }
       lastFlush = String(decoding: id, as: UTF8.self)
       if backlogBegin == nil { backlogBegin = time }
       backlogCount += 1
@@ -122,7 +131,7 @@ extension FleetLevel {
       flushes.note(note.names, at: end)
       backlog.add(note.names, until: endInCache(of: end))
     }
-    if entries.count < FleetLevel.entriesAtOnce { caughtUp() } else { flushReading = .behind }
+    if entries.count < FleetLevel.entriesAtOnce, !isCut { caughtUp() } else { flushReading = .behind }
     return lastFlush != before
   }
 
