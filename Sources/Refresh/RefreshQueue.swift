@@ -6,11 +6,11 @@
 ///
 /// Elements leave the queue only when they are due: an element whose entry has been replaced or removed is *outdated*.
 /// The owner notices that at the due time (the entry stores its own due time) and drops the element. It calls
-/// `compact(keeping:)` when `isCrowded` reports that too many have piled up.
+/// `sweep(keeping:)` or `compact(keeping:)` when `isCrowded` reports that too many have piled up.
 ///
 /// An element takes 16 octets, and the capacity is at most half as large again. While the queue moves to a new buffer,
-/// both exist: it then takes at most 42 octets per element, and 53 per entry with the outdated elements that
-/// `isCrowded` lets pile up.
+/// both exist: it then takes at most 42 octets per element, and 56 per entry with the outdated elements that
+/// `isCrowded` lets pile up before and during a sweep.
 public struct RefreshQueue: Sendable {
   /// When an entry is due.
   public struct Element: Hashable, Sendable {
@@ -39,6 +39,12 @@ public struct RefreshQueue: Sendable {
 
   /// The number of elements that makes the queue crowded.
   @usableFromInline var crowd = RefreshQueue.leastCrowd
+
+  /// Where a sweep goes on; what is before has been looked at.
+  private var swept = 0
+
+  /// Elements that a sweep looks at in one call.
+  private static let sweepLength = 16
 
   /// The smallest such number.
   private static let leastCrowd = 1024
@@ -93,6 +99,43 @@ public struct RefreshQueue: Sendable {
   /// Whether the queue holds a quarter more elements than the last `compact(keeping:)` left, so that another one pays off.
   @inlinable
   public var isCrowded: Bool { heap.count >= crowd }
+
+  /// Drops some elements for which `isLive` returns false. To be called before each `insert` while the queue is crowded: the
+  /// calls together look at all elements, each at a few, since 100,000 at once take 40 ms.
+  ///
+  /// - Complexity: O(log *n*).
+  /// - Returns: whether the last element has been looked at.
+  public mutating func sweep(keeping isLive: (Element) -> Bool) -> Bool {
+    var looks = RefreshQueue.sweepLength
+    while swept < heap.count {
+      guard looks > 0 else { return false }
+      looks -= 1
+      if isLive(heap[swept]) {
+        swept += 1
+      } else if swept + 1 < heap.count, let last = heap.last, !isLive(last) {
+        // What takes the place of a dropped element may move to the front, and must not be outdated itself.
+        heap.removeLast()
+      } else {
+        // A child may move up to here.
+        remove(at: swept)
+      }
+    }
+    swept = 0
+    if heap.count < heap.capacity / 3 * 2 { shrink() }
+    crowd = max(RefreshQueue.leastCrowd, heap.count + heap.count / 4)
+    return true
+  }
+
+  private mutating func remove(at index: Int) {
+    guard let last = heap.popLast(), index < heap.count else { return }
+    var slots = heap.mutableSpan
+    var hole = index
+    while hole > 0, last.isBefore(slots[(hole - 1) / 2]) {
+      slots[hole] = slots[(hole - 1) / 2]
+      hole = (hole - 1) / 2
+    }
+    RefreshQueue.place(last, at: hole, in: &slots)
+  }
 
   /// Drops the elements for which `isLive` returns false.
   ///

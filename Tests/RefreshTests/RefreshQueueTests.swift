@@ -75,6 +75,30 @@ import Testing
     }
   }
 
+  @Test func `a sweep drops what is outdated, with few looks at a time, and keeps the order`() {
+    var random = SeededGenerator(seed: testSeed)
+    for outdated in [0, 1, 2, 9, 10] as [UInt64] {
+      var queue = RefreshQueue()
+      while !queue.isCrowded { queue.insert(random.next() % 1000, due: Int64.random(in: 0...500, using: &random)) }
+      var model: [RefreshQueue.Element] = []
+      queue.forEach { if $0.ticket % 10 >= outdated { model.append($0) } }
+      var (isDone, mostLooks, calls) = (false, 0, 0)
+      while !isDone, calls < 1000 {
+        var looks = 0
+        isDone = queue.sweep { element in
+          looks += 1
+          return element.ticket % 10 >= outdated
+        }
+        mostLooks = max(mostLooks, looks)
+        calls += 1
+      }
+      #expect(isDone && mostLooks <= 32)
+      #expect(!queue.isCrowded)
+      let rest = queue.popAll(dueBy: .max)
+      #expect(rest == model.sorted { $0.isBefore($1) })
+    }
+  }
+
   /// What exists at the worst moment: old and new room while the queue changes from one to the other.
   private func peak(_ before: Int, _ after: Int) -> Int { before == after ? after : before + after }
 

@@ -250,8 +250,7 @@ package final class Refresher: @unchecked Sendable {
   }
 
   private func insert(_ hash: UInt64, at due: Int64) {
-    if queue.isCrowded {
-      queue.compact { isCurrent($0) }
+    if queue.isCrowded, queue.sweep(keeping: { isCurrent($0) }) {
       retries = retries.filter { cache.state(hash: $0.key) != nil }
       awaited = awaited.filter { cache.state(hash: $0.key) != nil }
     }
