@@ -91,6 +91,9 @@ public struct Installation {
     let resolver = try root.state(of: SetupPaths.resolver)
     if case .file(_, let attributes) = resolver, let text = ResolverText.withoutOurs(resolver.text ?? "") {
       try writer.put(.file(Array(text.utf8), attributes), at: SetupPaths.resolver)
+    } else if case .link = resolver, root.destination(of: SetupPaths.resolver) == SetupPaths.following {
+      let text = root.text(of: SetupPaths.resolver) ?? ""
+      try writer.put(.text(ResolverText.withoutOurs(text) ?? text), at: SetupPaths.resolver)
     }
     try writer.put(.file(octets, FileAttributes(mode: 0o600)), at: Installation.aside(of: SetupPaths.journal))
     try writer.put(.absent, at: SetupPaths.journal)

@@ -28,7 +28,7 @@ public enum Manager: Hashable, Sendable {
     let methods: [(String, SetupMethod)] = [
       ("/run/systemd/resolve/", .resolved), ("/usr/lib/systemd/resolv.conf", .resolved),
       ("/lib/systemd/resolv.conf", .resolved), ("/run/NetworkManager/", .networkManager),
-      ("/run/resolvconf/", .resolvconf), ("/etc/resolvconf/run/", .resolvconf),
+      ("/run/resolvconf/", .resolvconf), ("/etc/resolvconf/run/", .resolvconf), (SetupPaths.following, .networkManager),
     ]
     return methods.first { path.hasPrefix($0.0) }?.1
   }

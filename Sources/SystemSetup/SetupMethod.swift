@@ -48,6 +48,8 @@ enum SetupPaths {
   /// StateDirectory, which belongs to another user.
   static let state = "/var/lib/httpdnsd-setup"
   static let journal = "\(state)/journal"
+  /// The file to which earlier versions have linked /etc/resolv.conf, with NetworkManager.
+  static let following = "\(state)/resolv.conf"
   /// The network's resolvers from resolvconf's records, for the daemon.
   static let network = "\(state)/network.conf"
   static let resolver = "/etc/resolv.conf"
