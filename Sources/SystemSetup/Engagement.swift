@@ -153,7 +153,7 @@ public struct Engagement {
     // The service's umask is strict.
     guard method == .resolved else { return "{ umask 022; resolvconf -d \(SetupPaths.record); }" }
     return
-      "{ rm \(SetupPaths.resolvedDropIn) 2> /dev/null && systemctl try-reload-or-restart systemd-resolved.service; }"
+      "{ rm -f \(SetupPaths.resolvedDropIn); systemctl try-reload-or-restart systemd-resolved.service; }"
   }
 
   /// The drop-in for resolved.conf(5): this server takes all names (`~.`) before the links' own servers.

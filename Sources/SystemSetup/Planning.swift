@@ -146,12 +146,14 @@ extension Plan {
         # The network may have other servers now: lists them in /etc/resolv.conf, after httpdnsd.
         \(program) setup renew --quiet
         status=$?
-        [ $status -ge 126 ] || exit $status
+        case $status in 126 | 127) ;; *) exit $status ;; esac
         # The program is gone: lists the network's servers alone, if the file is still httpdnsd's.
         read -r line < /etc/resolv.conf
         [ "$line" = '\(ResolverText.comment)' ] || exit 0
+        grep -q '^nameserver' \(FollowingFiles.networkManagerFile) || exit 0
         umask 022
-        { echo "$line" && cat \(FollowingFiles.networkManagerFile); } > \(temporary) && mv \(temporary) /etc/resolv.conf
+        { echo "$line" && cat \(FollowingFiles.networkManagerFile); } > \(temporary) && mv \(temporary) /etc/resolv.conf \
+          || rm -f \(temporary)
 
         """, mode: 0o755), in: root)
     // A file, not a link: a container and a confined program may be unable to follow a link to a folder of ours.

@@ -120,7 +120,8 @@ import Testing
   @Test(arguments: [SetupMethod.resolved, .resolvconf])
   func `the service's last resort pauses without the program`(method: SetupMethod) throws {
     let hooks = try #require(try Scene(method).machine.text(SetupPaths.unitDropIn))
-    let command = method == .resolved ? "rm /run/systemd/resolved.conf.d/httpdnsd.conf " : "resolvconf -d lo.httpdnsd"
+    let command =
+      method == .resolved ? "rm -f /run/systemd/resolved.conf.d/httpdnsd.conf;" : "resolvconf -d lo.httpdnsd"
     #expect(hooks.contains("\nExecStopPost=+-/bin/sh -c '/usr/bin/httpdnsd setup pause --service || "))
     #expect(hooks.contains(command))
   }

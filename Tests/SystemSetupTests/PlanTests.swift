@@ -132,6 +132,37 @@ import Testing
         """)
   }
 
+  @Test func `the link of an earlier version is NetworkManager's`() throws {
+    let machine = Machine(for: .networkManager)
+    machine.file(SetupPaths.following, "nameserver 127.0.0.1\nnameserver 192.0.2.1\n")
+    machine.link("/etc/resolv.conf", to: SetupPaths.following)
+    #expect(try Manager.find(in: machine.root) == .known(.networkManager))
+    #expect(try machine.plan(.networkManager).method == .networkManager)
+  }
+
+  @Test(arguments: [0, 1, 126, 127, 137, 143])
+  func `NetworkManager's script does without a program that is gone, and not without one that was ended`(
+    status: Int
+  ) throws {
+    let machine = Machine(for: .networkManager)
+    let plan = try machine.plan(.networkManager)
+    let script = try #require(plan.changes.first { $0.path.hasSuffix("/90-httpdnsd") }?.after.text)
+    let list = "\(machine.folder)/list"
+    for servers in ["nameserver 192.0.2.7\n", "# none\n", nil] {
+      let first = try #require(plan.changes.first { $0.path == "/etc/resolv.conf" }?.after.text)
+      machine.file("/etc/resolv.conf", first)
+      machine.remove("/list")
+      if let servers { machine.file("/list", servers) }
+      var text = script.replacing("/run/NetworkManager/no-stub-resolv.conf", with: list)
+      text = text.replacing(" /etc/", with: " \(machine.folder)/etc/")
+      text = text.replacing("/usr/bin/httpdnsd setup renew --quiet", with: "(exit \(status))")
+      _ = SystemCommand("sh", "-c", text).run()
+      let isGone = [126, 127].contains(status) && servers?.hasPrefix("nameserver") == true
+      let comment = first.prefix { $0 != "\n" }
+      #expect(machine.text("/etc/resolv.conf") == (isGone ? "\(comment)\n\(servers ?? "")" : first))
+    }
+  }
+
   @Test func `a dispatcher of NetworkManager's that does not run causes a doubt`() throws {
     let machine = Machine(for: .networkManager)
     machine.file("/usr/lib/systemd/system/NetworkManager-dispatcher.service", "[Service]\n")

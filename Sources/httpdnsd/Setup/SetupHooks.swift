@@ -41,7 +41,11 @@ struct SetupPauseCommand: ParsableCommand {
       guard caller.service else { return try engagement.pause() }
       return try engagement.pauseForService(result: Configuration.processEnvironment("SERVICE_RESULT"))
     }
-    guard !caller.service else { return }
+    guard !caller.service else {
+      // Without a journal the hook pauses by itself.
+      if outcome == nil { throw ExitCode.failure }
+      return
+    }
     options.say(
       outcome.text(paused: "names are resolved as before setup until `httpdnsd setup resume` or the next service start")
     )
