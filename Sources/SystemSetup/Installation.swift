@@ -271,6 +271,9 @@ public struct Installation {
     return true
   }
 
+  /// systemd-resolved's own addresses.
+  private static let stubs = ["127.0.0.53", "127.0.0.54"]
+
   /// Whether /etc/resolv.conf was changed and does not lead to httpdnsd any more, so that removing httpdnsd does not
   /// affect it: another program manages it now. What it has now is newer than what was there before setup.
   private func isForeign(_ change: Change, _ journal: Journal) throws(SetupError) -> Bool {
@@ -279,7 +282,9 @@ public struct Installation {
       return false
     }
     let servers = ResolverText.servers(of: text)
-    return !servers.isEmpty && !servers.contains(journal.nameserver.host)
+    // Another address of this machine may be httpdnsd's as well, but for systemd-resolved's.
+    return servers.contains { Self.stubs.contains($0) || !OwnAddress.contains($0) }
+      && !servers.contains(journal.nameserver.host)
       && !root.destination(of: change.path).hasPrefix(SetupPaths.state)
   }
 

@@ -118,17 +118,18 @@ import Testing
     #expect(try machine.tree() == before)
   }
 
-  @Test func `what was there before returns, and an edit that asks httpdnsd alone is kept beside it`() throws {
+  @Test(arguments: ["127.0.0.1", "127.0.0.2", "0.0.0.0", "::1"])
+  func `what was there before returns, and an edit that asks httpdnsd alone is kept beside it`(address: String) throws {
     let machine = Machine(for: .file)
     var before = try machine.tree()
     let installation = Installation(root: machine.root)
     try installation.apply(try machine.plan(.file))
-    machine.file("/etc/resolv.conf", "nameserver 127.0.0.1\n", mode: 0o755)
+    machine.file("/etc/resolv.conf", "nameserver \(address)\n", mode: 0o755)
     let undone = try #require(try installation.undo(.setAside))
     #expect(undone.setAside == ["/etc/resolv.conf"] && undone.left.isEmpty)
     let aside = "/etc/resolv.conf.httpdnsd-changed"
     before[aside] = try machine.root.state(of: aside)
-    #expect(machine.text(aside) == "nameserver 127.0.0.1\n")
+    #expect(machine.text(aside) == "nameserver \(address)\n")
     guard case .file(_, let attributes) = before[aside] else { throw SetupError.refused("no file") }
     #expect(attributes.mode == 0o644)
     #expect(try machine.tree() == before)
