@@ -168,7 +168,7 @@ private final class SwallowingNetwork: Sendable {
           return result
         }
       }
-      _ = await origin.loop.until { service.settled == burst }
+      _ = await origin.loop.until { service.settled >= burst }
       origin.loop.skip(.seconds(60))
       return await group.reduce(into: []) { $0.append($1) }
     }

@@ -251,7 +251,7 @@ import Testing
     let level = fleet.fleet(0)
     func entry(_ number: Int) -> RESPValue {
       let names = (0..<256).map { name("n\($0).e\(number).\(String(repeating: "x", count: 60)).example") }
-      let octets = note(.names(names, andBelow: false), level.keys, sentAt: fleet.store.time)
+      let octets = note(.names(names, andBelow: false), level.keys, sentAt: fleet.store.time + Int64(number))
       return .array([
         .bulk(Array("\(fleet.store.time)-\(number)".utf8)), .array([.bulk(Array("f".utf8)), .bulk(octets)]),
       ])
