@@ -20,10 +20,14 @@ public struct HealthFinding: Sendable {
   /// The reason why the check failed; nil if it succeeded.
   public var failure: LocalDNSFailure?
 
-  /// Whether an httpdnsd answers; nil if what answers refuses this client, as httpdnsd does by `listen.allow`.
+  /// Whether the answer was empty, as beyond `listen.rate_limit` over UDP and with a full table over TCP.
+  var isCutOff = false
+
+  /// Whether an httpdnsd answers; nil if what answers refuses this client, as httpdnsd does by `listen.allow`, or says
+  /// nothing.
   public var isOurs: Bool? {
     if instance != nil { return true }
-    return refusal == .refused ? nil : false
+    return refusal == .refused || isCutOff ? nil : false
   }
 
   /// Whether this machine lacks such an address. The daemon does not listen on it either.
@@ -86,7 +90,10 @@ extension LocalDNSClient {
     let start = BootInstant.now
     let name = InstanceName.fresh()
     switch await reaction(of: PlainResolver(server), to: name, until: deadline) {
-    case .answer(let message), .truncated(let message): finding.instance = InstanceName.address(in: message)
+    case .answer(let message): finding.instance = InstanceName.address(in: message)
+    case .truncated(let message):
+      finding.instance = InstanceName.address(in: message)
+      finding.isCutOff = true
     case .failure(.responseCode(let code, _)): finding.refusal = code
     case .failure(let reason):
       guard reason.isReply else {
@@ -100,6 +107,7 @@ extension LocalDNSClient {
     // Beyond `listen.rate_limit` the answer over UDP is empty.
     case .answer(let message), .truncated(let message):
       finding.instance = finding.instance ?? InstanceName.address(in: message)
+      finding.isCutOff = false
     case .failure(let reason):
       guard reason.isReply || reason.isDismissal else {
         finding.failure = reason

@@ -118,11 +118,13 @@ struct MachineCheck {
     }
     let servers = endpoints.map { Healthcheck.target(of: SocketAddress($0)) }
     do throws(EventLoopError) {
-      let trial = MachineTrial(socket: loaded.configuration.control.socket)
+      let trial = MachineTrial(socket: loaded.configuration.control.socket, configuration: path)
       for finding in try Healthcheck.run(servers, timeout: .seconds(2)) {
         guard let objection = trial.objection(to: finding) else {
-          instance = instance ?? finding.instance
-          add("daemon", .ok, finding.line)
+          instance = instance ?? finding.instance ?? trial.instance
+          let isRefused = finding.refusal == .refused
+          add("daemon", isRefused ? .note : .ok, isRefused ? "\(finding.server) refuses this client" : finding.line)
+          if trial.daemon == .older { add("daemon", .note, "an earlier version runs; a restart brings this one") }
           continue
         }
         let isMissing = finding.failure == .network(ECONNREFUSED)
@@ -158,7 +160,6 @@ struct MachineCheck {
   /// What programs ask, as their files say, and whether they get httpdnsd's answers, as a lookup says.
   private mutating func checkNameserver(_ listening: ListeningAddresses?) {
     let (text, isListed) = readNameservers(listening)
-    usesDaemon = isListed
     let verdict = instance.map { MachineTrial.verdict(about: $0) } ?? .unknown
     switch verdict {
     case .used where isListed != true:
@@ -175,7 +176,13 @@ struct MachineCheck {
       case nil:
         add("nameserver", isListed == true ? .problem : .note, isListed == false ? text : "\(text), but \(unused)")
       }
-    case .used, .unknown, .silent: add("nameserver", isListed == true ? .ok : .note, text)
+    case .used:
+      usesDaemon = true
+      add("nameserver", .ok, text)
+    case .unknown, .silent:
+      usesDaemon = isListed == true ? nil : isListed
+      let isTried = isListed == true ? "; whether programs get its answers could not be tried" : ""
+      add("nameserver", .note, text + isTried)
     }
   }
 

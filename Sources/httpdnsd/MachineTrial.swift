@@ -7,6 +7,7 @@ import Configuration
 import Control
 import DNSWire
 import EventLoop
+import Glibc
 import LocalDNS
 import SystemSetup
 
@@ -15,47 +16,66 @@ struct MachineTrial {
   enum Daemon: Equatable {
     /// A daemon with this address.
     case runs(IPAddress)
-    /// No process listens on the socket.
-    case absent(socket: String)
-    /// There is no socket, this user may not use it, or the daemon's version does not say.
+    /// A daemon of a version that has no such address.
+    case older
+    /// There is no socket, nobody listens on it, this user may not use it, or it is that of another configuration.
     case unknown
   }
 
   let daemon: Daemon
 
-  /// - Parameter socket: the path of the control socket; nil if it is switched off or unknown.
-  init(socket: String?) {
+  /// The address of the daemon behind the control socket; nil if that is unknown.
+  var instance: IPAddress? {
+    guard case .runs(let address) = daemon else { return nil }
+    return address
+  }
+
+  /// What programs of this machine get with a `listen.allow` that leaves them out.
+  static let refusal =
+    "httpdnsd refuses queries from this machine: add \"127.0.0.0/8\" and \"::1/128\" to listen.allow"
+
+  /// - Parameters:
+  ///   - socket: the path of the control socket; nil if it is switched off or unknown.
+  ///   - configuration: the path of the configuration that names it. Two daemons may name the same one.
+  init(socket: String?, configuration: String?) {
     guard let socket else {
       daemon = .unknown
       return
     }
     do throws(ControlClientError) {
-      daemon = try ControlClient(path: socket, patience: .seconds(2)).instance().map { .runs($0) } ?? .unknown
-    } catch .notRunning {
-      daemon = .absent(socket: socket)
-    } catch {
-      daemon = .unknown
-    }
+      guard let found = try ControlClient(path: socket, patience: .seconds(2)).instance() else {
+        daemon = .older
+        return
+      }
+      daemon = MachineTrial.isSame(found.file, configuration) ? .runs(found.address) : .unknown
+    } catch { daemon = .unknown }
   }
 
-  /// Why the daemon does not answer at an address; nil if it does.
+  private static func isSame(_ file: String, _ other: String?) -> Bool {
+    guard let other else { return false }
+    var (first, second) = (stat(), stat())
+    guard stat(file, &first) == 0, stat(other, &second) == 0 else { return file == other }
+    return first.st_dev == second.st_dev && first.st_ino == second.st_ino
+  }
+
+  /// Why the daemon does not answer at an address; nil if it does, or if nothing shows that another program answers.
   func objection(to finding: HealthFinding) -> String? {
     let isStranger = finding.overUDP != nil && finding.isOurs == false
     if finding.failure != nil, !isStranger { return finding.line }
     let server = finding.server
-    switch (finding.instance, daemon) {
-    case (let instance?, .runs(let expected)) where instance != expected:
+    let stranger = "another program than httpdnsd answers at \(server): "
+    if case .runs(let expected) = daemon, let instance = finding.instance {
+      guard instance != expected else { return nil }
       return "another httpdnsd answers at \(server) than the one with this control socket: `systemctl status httpdnsd`"
-    case (_?, _): return nil
-    case (nil, .absent(let socket)) where finding.isOurs == nil:
-      return "\(server) refuses queries from this machine, and no httpdnsd is behind \(socket)"
-    case (nil, _) where finding.isOurs == nil: return nil
-    case (nil, _):
-      let holder =
-        PortHolder.find(server, transport: "udp").map { "\($0) does" }
-        ?? "`\(PortHolder.command(server, transport: "udp"))` shows which"
-      return "another program than httpdnsd answers at \(server): \(holder)"
     }
+    let holders = PortHolder.holders(server, transport: "udp")
+    let command = "`\(PortHolder.command(server, transport: "udp"))` shows which"
+    let other = holders.first { !$0.mayBeHTTPDNSD }.map { "\($0) does" }
+    if case .runs = daemon, finding.isOurs == false { return stranger + (other ?? command) }
+    // An earlier version has no address. With an address, a server passes the question to an httpdnsd elsewhere.
+    if holders.contains(where: \.mayBeHTTPDNSD) { return nil }
+    if let other { return stranger + other }
+    return finding.isOurs == false && daemon != .older ? stranger + command : nil
   }
 
   /// What programs get.
@@ -69,12 +89,13 @@ struct MachineTrial {
     case unknown
   }
 
-  /// Tries what programs get that should ask at an address. Blocks, for ten seconds at most.
+  /// Tries what programs get that should ask at an address. Blocks, for twelve seconds at most.
   func verdict(at nameserver: Nameserver) -> Verdict {
     guard let address = nameserver.socketAddress,
       let finding = try? Healthcheck.run([address], timeout: .seconds(2)).first
     else { return .unknown }
     if let objection = objection(to: finding) { return .silent(objection) }
+    if finding.refusal == .refused { return .silent(MachineTrial.refusal) }
     guard let instance = finding.instance else { return .unknown }
     return MachineTrial.verdict(about: instance)
   }

@@ -9,22 +9,45 @@ enum PortHolder {
   /// The largest socket table that is read, in octets; a hundred thousand sockets take less.
   private static let largest = 32 << 20
 
+  /// A process that holds a port.
+  struct Holder: CustomStringConvertible {
+    var name: String
+    var pid: String
+
+    var description: String { "\(name) (pid \(pid))" }
+    /// Whether it may be httpdnsd's: systemd holds the sockets of httpdnsd.socket.
+    var mayBeHTTPDNSD: Bool { name == "httpdnsd" || pid == "1" }
+  }
+
   /// `name (pid N)` of the process that holds the port; nil if it cannot be found.
   static func find(_ address: SocketAddress, transport: String) -> String? {
+    holders(address, transport: transport).first?.description
+  }
+
+  /// The processes that hold the port, as far as they can be found; empty for an address that is not this machine's.
+  static func holders(_ address: SocketAddress, transport: String) -> [Holder] {
+    guard isOfThisMachine(address) else { return [] }
     let inodes = [transport, "\(transport)6"].flatMap { table in
       inodesOfSockets(table: "/proc/net/\(table)", port: address.port, places: places(address))
     }
-    guard !inodes.isEmpty else { return nil }
+    guard !inodes.isEmpty else { return [] }
     let links = Set(inodes.map { "socket:[\($0)]" })
-    for process in entries(of: "/proc") where process.allSatisfy(\.isNumber) {
+    return entries(of: "/proc").filter { $0.allSatisfy(\.isNumber) }.compactMap { process in
       let directory = "/proc/\(process)/fd"
       guard entries(of: directory).contains(where: { links.contains(link("\(directory)/\($0)") ?? "") }) else {
-        continue
+        return nil
       }
       let name = text(of: "/proc/\(process)/comm")?.split(separator: "\n").first.map { String($0) }
-      return "\(name ?? "a process") (pid \(process))"
+      return Holder(name: name ?? "a process", pid: process)
     }
-    return nil
+  }
+
+  /// Whether a socket could have the address.
+  private static func isOfThisMachine(_ address: SocketAddress) -> Bool {
+    let descriptor = socket(address.family, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    guard descriptor >= 0, let any = SocketAddress(octets: address.octets, port: 0) else { return false }
+    defer { close(descriptor) }
+    return any.withSockaddr { bind(descriptor, .init(__sockaddr__: $0), $1) } == 0
   }
 
   /// Advice if a wildcard cannot be bound because the port is in use on single addresses; lists those that /proc shows.

@@ -39,10 +39,17 @@ extension ControlClient {
     } catch { throw error }
   }
 
-  /// Returns the address that the daemon answers to questions for an `InstanceName`; nil if the daemon's version has none.
-  public func instance() throws(ControlClientError) -> IPAddress? {
-    let answer = try ask(ConfigurationRequest.self, .json)
-    let text = try? StatsValue.read(answer.content) { root throws(UnreadableStats) in try root.text("instance") }
-    return text.flatMap { IPAddress(text: $0) }
+  /// Returns the file that the daemon reads, and the address that it answers to questions for an `InstanceName`; nil if the
+  /// daemon's version does not say.
+  public func instance() throws(ControlClientError) -> (file: String, address: IPAddress)? {
+    do throws(ControlClientError) {
+      let answer = try ask(ConfigurationRequest.self, .json)
+      let texts = try? StatsValue.read(answer.content) { root throws(UnreadableStats) in
+        (try root.text("file"), try root.text("instance"))
+      }
+      return texts.flatMap { file, instance in IPAddress(text: instance).map { (file, $0) } }
+    } catch .refused {
+      return nil
+    } catch { throw error }
   }
 }

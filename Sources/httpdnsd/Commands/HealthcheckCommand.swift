@@ -19,7 +19,7 @@ struct HealthcheckCommand: ParsableCommand {
       Sends a question that only httpdnsd answers to every address of listen.addresses (or of HTTPDNSD_LISTEN), over \
       UDP and then over TCP, so an outage of the providers changes nothing, and another program on the port is no \
       httpdnsd. A wildcard address is asked on loopback. A refusal by listen.allow counts as an answer. An IPv6 address \
-      that this machine does not have is ignored, as the daemon ignores it. The check takes at most 2 s. Without \
+      that this machine does not have is ignored, as the daemon ignores it. The check takes at most 4 s. Without \
       --address, and if this user may use the control socket, the daemon behind it has to be the one that answers.
 
       Example: httpdnsd healthcheck
@@ -56,7 +56,8 @@ struct HealthcheckCommand: ParsableCommand {
       Console.error("httpdnsd: \(error)")
       throw ExitCode.failure
     }
-    let trial = MachineTrial(socket: socket)
+    let path = Configuration.path(given: options.config)
+    let trial = MachineTrial(socket: socket, configuration: address == nil ? path : nil)
     let objections = findings.map { trial.objection(to: $0) }
     let isHealthy = objections.allSatisfy { $0 == nil }
     if json {
@@ -105,8 +106,13 @@ extension HealthFinding {
     JSONText.object([
       "address": JSONText.string(server.description), "answers": "\(objection == nil)",
       "udp_ms": overUDP.map(TimeText.tenths), "tcp_ms": overTCP.map(TimeText.tenths),
-      "reason": (failure.map { "\(transport): \(reason($0))" } ?? objection).map { JSONText.string($0) },
+      "reason": reason(objection).map { JSONText.string($0) },
     ])
+  }
+
+  private func reason(_ objection: String?) -> String? {
+    guard let failure, objection == nil || objection == line else { return objection }
+    return "\(transport): \(reason(failure))"
   }
 
   private var transport: String { overUDP == nil ? "UDP" : "TCP" }

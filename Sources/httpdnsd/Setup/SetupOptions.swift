@@ -91,7 +91,7 @@ struct SetupOptions: ParsableArguments {
   /// Fails if programs do not use httpdnsd although the plan is applied, unless it was to be applied by force.
   private func tryUse(of plan: Plan, _ request: SetupRequest) throws {
     guard root.place.isMachine, let sentence = request.sentence(about: plan.method, plan.nameserver) else { return }
-    Console.error("httpdnsd: applied, but \(sentence)")
-    guard force else { throw ExitCode.failure }
+    Console.error("httpdnsd: applied, but \(sentence.text)")
+    guard force || !sentence.isTried else { throw ExitCode.failure }
   }
 }

@@ -1,6 +1,7 @@
 // SetupRequest.swift -- a requested setup method: its plan, and the doubts about it.
 
 import Configuration
+import DNSWire
 import EventLoop
 import Glibc
 import LocalDNS
@@ -52,18 +53,20 @@ struct SetupRequest {
   /// Why the machine's programs do not use httpdnsd although a method is applied; nil if they do.
   ///
   /// - Parameter method: nil if only root may know it.
-  func sentence(about method: SetupMethod?, _ nameserver: Nameserver) -> String? {
+  func sentence(about method: SetupMethod?, _ nameserver: Nameserver) -> (text: String, isTried: Bool)? {
     let unused = "programs on this machine do not use httpdnsd: "
     switch trial.verdict(at: nameserver) {
     case .used: return nil
-    case .unused: return unused + (method.map { Diversion($0, nameserver, root: root).reason } ?? "root can see why")
-    case .silent(let reason): return unused + reason
-    case .unknown: return "it could not be tried whether programs on this machine use httpdnsd"
+    case .unused:
+      return (unused + (method.map { Diversion($0, nameserver, root: root).reason } ?? "root can see why"), true)
+    case .silent(let reason): return (unused + reason, true)
+    case .unknown: return ("it could not be tried whether programs on this machine use httpdnsd", false)
     }
   }
 
   private var trial: MachineTrial {
-    MachineTrial(socket: (try? Configuration.control(path: Configuration.path(given: config)))?.socket)
+    let path = Configuration.path(given: config)
+    return MachineTrial(socket: (try? Configuration.control(path: path))?.socket, configuration: path)
   }
 
   /// Why programs of this machine get no answers of the daemon there; nil if they do. Unlike in `healthcheck`, a refusal
@@ -76,8 +79,7 @@ struct SetupRequest {
       finding.overUDP != nil
     else { return none }
     if let objection = trial.objection(to: finding) { return objection }
-    guard finding.isOurs == nil else { return nil }
-    return "httpdnsd refuses queries from this machine: add \"127.0.0.0/8\" and \"::1/128\" to listen.allow"
+    return finding.refusal == .refused ? MachineTrial.refusal : nil
   }
 
   /// The program that hooks start: the given one, the unit's, or else this one; below another root, the installed one.

@@ -78,7 +78,7 @@ struct SetupStatusCommand: ParsableCommand {
   private func use(of method: SetupMethod?, _ nameserver: Nameserver) -> String {
     var request = SetupRequest(root.place)
     request.config = config
-    if let sentence = request.sentence(about: method, nameserver) { return sentence }
+    if let sentence = request.sentence(about: method, nameserver) { return sentence.text }
     let rival = method.flatMap { Diversion($0, nameserver, root: root.place).rival }
     return "programs on this machine use httpdnsd" + (rival.map { "; but \($0)" } ?? "")
   }
