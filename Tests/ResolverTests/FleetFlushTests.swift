@@ -218,7 +218,6 @@ import Testing
     fleet.loop.advance(by: .seconds(1))
     _ = try? fleet.ask(1)
     func failures() -> Int { fleet.scenes[1].resolver.assumeIsolated { $0.failures.count } }
-    #expect(failures() == 1)
     for age in [600_000, 500_000] as [Int64] {
       add([note(.everything, fleet.fleet(0).keys, sentAt: fleet.store.time - age)], to: fleet)
     }
@@ -256,14 +255,10 @@ import Testing
         .bulk(Array("\(fleet.store.time)-\(number)".utf8)), .array([.bulk(Array("f".utf8)), .bulk(octets)]),
       ])
     }
-    let entries = (1...15).map(entry)
-    var rest = entries[...]
-    var turns = 0
-    while let last = rest.last, turns < 15 {
+    var (rest, turns) = ((1...15).map(entry)[...], 0)
+    while !rest.isEmpty, turns < 15 {
       turns += 1
       #expect(level.took(.array([.array([.bulk(level.keys.flushes), .array(Array(rest))])])))
-      guard case .array(let parts) = last, case .bulk(let id) = parts[0] else { break }
-      if level.nextFlush.last == id { break }
       // A store sends what is behind the last entry that the daemon names.
       rest = rest.drop { entry in
         guard case .array(let parts) = entry, case .bulk(let id) = parts[0] else { return true }
