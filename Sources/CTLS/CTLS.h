@@ -28,6 +28,46 @@ static inline void ctls_record_came(
   if (count > CTLS_MOST_EMPTY_RECORDS) SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_RECEIVED_SHUTDOWN);
 }
 
+// The most records that one call of libcurl may take from a connection. It reads up to a hundred times before it returns, and
+// each of these reads goes through up to 32 records that are empty, or have nothing but padding.
+enum { CTLS_MOST_RECORDS_IN_CALL = 1024 };
+
+// The number of the thread's current call of libcurl.
+static inline uint32_t *ctls_call(void) {
+  static _Thread_local uint32_t number = 0;
+  return &number;
+}
+
+// To be called before each call of libcurl that may read.
+static inline void ctls_begin_call(void) { ++*ctls_call(); }
+
+// A new index for `SSL_set_ex_data`, once.
+static inline int ctls_index_at(int *index) {
+  int known = __atomic_load_n(index, __ATOMIC_RELAXED);
+  if (known == 0) {
+    known = SSL_get_ex_new_index(0, NULL, NULL, NULL, NULL);
+    __atomic_store_n(index, known, __ATOMIC_RELAXED);
+  }
+  return known;
+}
+
+static inline int ctls_call_index(void) {
+  static int index = 0;
+  return ctls_index_at(&index);
+}
+
+// As `ctls_record_came`, and counts all records of a call, by its number.
+static inline void ctls_record_came_in_call(
+    int is_sent, int version, int type, const void *octets, size_t length, SSL *ssl, void *index) {
+  ctls_record_came(is_sent, version, type, octets, length, ssl, index);
+  if (is_sent || type != SSL3_RT_HEADER) return;
+  uint64_t call = (uint64_t)*ctls_call() << 32;
+  uint64_t count = (uint64_t)(uintptr_t)SSL_get_ex_data(ssl, ctls_call_index());
+  count = (count & ~(uint64_t)UINT32_MAX) == call ? count + 1 : call + 1;
+  SSL_set_ex_data(ssl, ctls_call_index(), (void *)(uintptr_t)count);
+  if ((uint32_t)count > CTLS_MOST_RECORDS_IN_CALL) SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_RECEIVED_SHUTDOWN);
+}
+
 // The octets that a peer's certificates may take together; those of an honest one take 2,000 to 12,000. By default 100,000
 // are read, which are 300 certificates from nobody.
 enum { CTLS_MOST_CERTIFICATE_OCTETS = 20000 };
@@ -51,13 +91,14 @@ static inline void ctls_bound_work(void *context) {
   SSL_CTX_set_options((SSL_CTX *)context, SSL_OP_NO_RENEGOTIATION);
   ctls_bound_handshake((SSL_CTX *)context);
   static int index = 0;
-  int known = __atomic_load_n(&index, __ATOMIC_RELAXED);
-  if (known == 0) {
-    known = SSL_get_ex_new_index(0, NULL, NULL, NULL, NULL);
-    __atomic_store_n(&index, known, __ATOMIC_RELAXED);
-  }
   SSL_CTX_set_msg_callback((SSL_CTX *)context, ctls_record_came);
-  SSL_CTX_set_msg_callback_arg((SSL_CTX *)context, (void *)(intptr_t)known);
+  SSL_CTX_set_msg_callback_arg((SSL_CTX *)context, (void *)(intptr_t)ctls_index_at(&index));
+}
+
+// Bounds the work inside one call of libcurl as well.
+static inline void ctls_bound_calls(void *context) {
+  ctls_bound_work(context);
+  SSL_CTX_set_msg_callback((SSL_CTX *)context, ctls_record_came_in_call);
 }
 
 #endif

@@ -4,6 +4,7 @@
 // the loop: when a socket is ready, when a timer fires, or at the end of a turn with new transfers.
 
 import CCurl
+import CTLS
 import EventLoop
 import Glibc
 import HTTPMessage
@@ -56,6 +57,8 @@ final class CurlCarrier: Carrier {
   private static let mostBegun = 1 << 20
   /// How many times in a row libcurl may ask to be called at once, before other events get their turn.
   private static let roundLimit = 8
+  /// The time after which none begins.
+  private static let roundTime = Duration.milliseconds(1)
 
   init(_ settings: OriginSettings, _ order: ConnectionOrder, on loop: EventLoop) throws(HTTPSetupError) {
     guard let multi = curl_multi_init() else { throw HTTPSetupError(description: "no memory for connections") }
@@ -245,6 +248,7 @@ final class CurlCarrier: Carrier {
     if descriptor == CURL_SOCKET_TIMEOUT { wish = -1 }
     var running: Int32 = 0
     wishChanged = true
+    ctls_begin_call()
     curl_multi_socket_action(multi, descriptor, bits, &running)
   }
 
@@ -254,7 +258,8 @@ final class CurlCarrier: Carrier {
     drain()
     handOverIfOpen()
     var rounds = 0
-    while !isClosed, wish == 0, rounds < Self.roundLimit {
+    let end = loop.preciseNow + Self.roundTime
+    while !isClosed, wish == 0, rounds < Self.roundLimit, loop.preciseNow < end {
       work(CURL_SOCKET_TIMEOUT, 0)
       drain()
       handOverIfOpen()

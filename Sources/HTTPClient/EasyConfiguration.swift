@@ -107,7 +107,7 @@ private func contextWasMade(
   _: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?, _ settings: UnsafeMutableRawPointer?
 ) -> CURLcode {
   let settings = Unmanaged<OriginSettings>.fromOpaque(settings!).takeUnretainedValue()
-  if let context { ctls_bound_work(context) }
+  if let context { ctls_bound_calls(context) }
   if let trust = settings.trust { ccurl_context_trust(context, UnsafeMutableRawPointer(trust.store)) }
   if let time = settings.options.certificateClock?.checkTime(now: .now) { ccurl_context_set_time(context, time) }
   return CURLE_OK
