@@ -4,7 +4,6 @@
 // the loop: when a socket is ready, when a timer fires, or at the end of a turn with new transfers.
 
 import CCurl
-import CTLS
 import EventLoop
 import Glibc
 import HTTPMessage
@@ -248,7 +247,7 @@ final class CurlCarrier: Carrier {
     if descriptor == CURL_SOCKET_TIMEOUT { wish = -1 }
     var running: Int32 = 0
     wishChanged = true
-    ctls_begin_call()
+    beginCallOfCurl()
     curl_multi_socket_action(multi, descriptor, bits, &running)
   }
 

@@ -103,6 +103,10 @@ private func lookUpWouldStart(
   _: UnsafeMutableRawPointer?, _: UnsafeMutableRawPointer?, _: UnsafeMutableRawPointer?
 ) -> Int32 { 1 }
 
+/// Tells the bound on records that another call of libcurl begins. It stands beside `contextWasMade`, since the static variables
+/// of a C header are each file's own.
+func beginCallOfCurl() { ctls_begin_call() }
+
 private func contextWasMade(
   _: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?, _ settings: UnsafeMutableRawPointer?
 ) -> CURLcode {
