@@ -271,9 +271,6 @@ public struct Installation {
     return true
   }
 
-  /// systemd-resolved's own addresses.
-  private static let stubs = ["127.0.0.53", "127.0.0.54"]
-
   /// Whether /etc/resolv.conf was changed and does not lead to httpdnsd any more, so that removing httpdnsd does not
   /// affect it: another program manages it now. What it has now is newer than what was there before setup.
   private func isForeign(_ change: Change, _ journal: Journal) throws(SetupError) -> Bool {
@@ -282,10 +279,11 @@ public struct Installation {
       return false
     }
     let servers = ResolverText.servers(of: text)
-    // Another address of this machine may be httpdnsd's as well, but for systemd-resolved's.
-    return servers.contains { Self.stubs.contains($0) || !OwnAddress.contains($0) }
-      && !servers.contains(journal.nameserver.host)
-      && !root.destination(of: change.path).hasPrefix(SetupPaths.state)
+    guard !servers.isEmpty, !servers.contains(journal.nameserver.host),
+      !root.destination(of: change.path).hasPrefix(SetupPaths.state)
+    else { return false }
+    // Without a known owner, another address of this machine may be httpdnsd's as well.
+    return (try? Manager.find(in: root)) != .known(.file) || servers.contains { !OwnAddress.contains($0) }
   }
 
   /// Removes what is left when nothing is applied: the folder and both locks, which the caller holds.
