@@ -27,6 +27,8 @@ package func withJSON<Value>(
   var text: OpaquePointer?
   var root = json_value()
   let start = body.first == byteOrderMark[0] && body.starts(with: byteOrderMark) ? byteOrderMark.count : 0
+  // Some versions of the library skip a mark by themselves.
+  guard start == 0 || !body.dropFirst(start).starts(with: byteOrderMark) else { throw .unreadable(.syntax) }
   let status = body.withUnsafeBytes { octets in
     json_open_within(limit, octets.baseAddress.map { $0 + start }, octets.count - start, &text, &root)
   }
