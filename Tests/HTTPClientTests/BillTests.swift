@@ -151,6 +151,7 @@ private final class SwallowingNetwork: Sendable {
         sent += result.timesSent
         results += 1
       }
+      _ = await origin.loop.until(.seconds(200)) { read() >= sent }
     }
     return (results, sent)
   }
@@ -168,7 +169,7 @@ private final class SwallowingNetwork: Sendable {
           return result
         }
       }
-      _ = await origin.loop.until { service.settled >= burst }
+      _ = await origin.loop.until(.seconds(200)) { service.settled >= burst }
       origin.loop.skip(.seconds(60))
       return await group.reduce(into: []) { $0.append($1) }
     }
