@@ -200,21 +200,22 @@ public struct Installation {
       removeFolder()
       return nil
     }
-    let conflicts = try conflicts(of: journal)
-    if case .refuse = changed, !conflicts.isEmpty { throw .changed(conflicts) }
+    if case .refuse = changed {
+      let conflicts = try conflicts(of: journal)
+      guard conflicts.isEmpty else { throw .changed(conflicts) }
+    }
     var undone = Undone(journal: journal)
     for change in journal.changes.reversed() {
       writer.removeTemporary(of: change.path)
-      let isChanged = conflicts.contains { $0.path == change.path }
-      if changed == nil, isChanged { continue }
-      let isForeign = try isForeign(change, journal)
-      if isForeign, changed != .overwrite {
-        undone.left.append(change.path)
-        continue
-      }
-      if case .setAside = changed, isChanged {
+      switch try fate(of: change, journal) {
+      case .changed where changed == nil: continue
+      case .changed where changed == .setAside:
         try setAside(change.path, writer)
         undone.setAside.append(change.path)
+      case .foreign where changed != .overwrite:
+        undone.left.append(change.path)
+        continue
+      case .known, .changed, .foreign: break
       }
       try restore(change, writer)
     }
@@ -253,13 +254,27 @@ public struct Installation {
   func conflicts(of journal: Journal) throws(SetupError) -> [SetupError.Conflict] {
     var conflicts: [SetupError.Conflict] = []
     for change in journal.changes {
-      guard try isChanged(change) else { continue }
-      guard try !isForeign(change, journal) else { continue }
-      let current = try root.state(of: change.path)
-      let difference = Change.difference(change.path, from: change.after, to: current)
+      guard case .changed = try fate(of: change, journal) else { continue }
+      let difference = Change.difference(change.path, from: change.after, to: try root.state(of: change.path))
       conflicts.append(SetupError.Conflict(path: change.path, difference: difference))
     }
     return conflicts
+  }
+
+  /// What became of a path since setup.
+  private enum Fate {
+    /// It is as setup or a hook has left it, or as it was before.
+    case known
+    /// Somebody has edited or replaced it.
+    case changed
+    /// /etc/resolv.conf does not lead to httpdnsd any more, so that removing httpdnsd does not affect it: another program
+    /// manages it now. What it has now is newer than what was there before setup.
+    case foreign
+  }
+
+  private func fate(of change: Change, _ journal: Journal) throws(SetupError) -> Fate {
+    guard try isChanged(change) else { return .known }
+    return isForeign(change, journal) ? .foreign : .changed
   }
 
   private func isChanged(_ change: Change) throws(SetupError) -> Bool {
@@ -271,13 +286,8 @@ public struct Installation {
     return true
   }
 
-  /// Whether /etc/resolv.conf was changed and does not lead to httpdnsd any more, so that removing httpdnsd does not
-  /// affect it: another program manages it now. What it has now is newer than what was there before setup.
-  private func isForeign(_ change: Change, _ journal: Journal) throws(SetupError) -> Bool {
-    guard change.path == SetupPaths.resolver else { return false }
-    guard try isChanged(change), let text = root.text(of: change.path) else {
-      return false
-    }
+  private func isForeign(_ change: Change, _ journal: Journal) -> Bool {
+    guard change.path == SetupPaths.resolver, let text = root.text(of: change.path) else { return false }
     let servers = ResolverText.servers(of: text)
     guard !servers.isEmpty, !servers.contains(journal.nameserver.host),
       !root.destination(of: change.path).hasPrefix(SetupPaths.state)
