@@ -1,5 +1,6 @@
 // BlockingTask.swift -- runs one piece of blocking work on a thread of its own.
 
+import EventLoop
 import Glibc
 
 /// A piece of blocking work that has started. Any thread.
@@ -23,6 +24,20 @@ public final class BlockingTask: Sendable {
       task.run()
     }
     return task
+  }
+
+  /// Runs work on a new thread and returns its value to a task that prefers the loop. A simulated loop has no other thread:
+  /// there the calling task does the work.
+  public static func value<Value: Sendable>(
+    _ name: String, on loop: any Loop, _ work: @escaping @Sendable () -> Value
+  ) async -> Value {
+    guard let loop = loop as? EventLoop else { return work() }
+    return await withUnsafeContinuation { continuation in
+      start(name) {
+        let value = work()
+        loop.execute { continuation.resume(returning: value) }
+      }
+    }
   }
 
   private init(_ name: String, _ work: @escaping @Sendable () -> Void) {

@@ -9,19 +9,13 @@ enum TableReading {
   /// The size in octets up to which a table is parsed on the loop, which takes about a millisecond.
   static let mostHere = 64 * 1024
 
-  /// Runs `read` on the loop or, for a large table, on a thread of its own. A simulated loop has no other thread.
+  /// Runs `read` on the loop or, for a large table, on a thread of its own.
   static func outcome<Fault: Error>(
     of octets: Int, on loop: any Loop, _ read: @escaping @Sendable () throws(Fault) -> AddressTable
   ) async -> Result<AddressTable, Fault> {
     let work: @Sendable () -> Result<AddressTable, Fault> = {
       do throws(Fault) { return .success(try read()) } catch { return .failure(error) }
     }
-    guard octets > mostHere, let loop = loop as? EventLoop else { return work() }
-    return await withUnsafeContinuation { continuation in
-      BlockingTask.start("table") {
-        let outcome = work()
-        loop.execute { continuation.resume(returning: outcome) }
-      }
-    }
+    return octets > mostHere ? await BlockingTask.value("table", on: loop, work) : work()
   }
 }
