@@ -38,33 +38,37 @@ struct SharedTime {
 
 /// A place in the loop's queue for the time that is shared. Taken back when it is released. Loop thread only.
 public final class OwnedPlace {
+  /// What the queue knows of the place: a place that was taken back gets another one.
+  private final class Entry { var isTaken = false }
+  private var entry = Entry()
+
   /// Whether its action has yet to run.
-  public private(set) var isTaken = false
-  /// Tells places that were taken back from the one that is taken.
-  private var number = 0
+  public var isTaken: Bool { entry.isTaken }
 
   /// Creates a place that is not taken.
   public init() {}
+
+  deinit { entry.isTaken = false }
 
   /// Runs `action` when all that was queued before has run, with the object that has this place as a property of its own. No
   /// effect if the place is taken.
   public func take<Owner: AnyObject>(on loop: any Loop, for owner: Owner, _ action: @escaping (Owner) -> Void) {
     loop.assertCurrent()
     guard !isTaken else { return }
-    isTaken = true
-    let number = number
+    entry.isTaken = true
     // The owner's end is the place's.
-    loop.queue { [weak self, unowned owner] in
-      guard let self, self.isTaken, self.number == number else { return }
-      self.isTaken = false
+    loop.queue { [entry, unowned owner] in
+      guard entry.isTaken else { return }
+      entry.isTaken = false
       action(owner)
     }
   }
 
   /// Takes the place back.
   public func cancel() {
-    isTaken = false
-    number &+= 1
+    guard isTaken else { return }
+    entry.isTaken = false
+    entry = Entry()
   }
 }
 
