@@ -2,9 +2,9 @@
 
 import Glibc
 
-enum OwnAddress {
+public enum OwnAddress {
   /// Whether an address, without a zone, is one at which a program of this machine can listen.
-  static func contains(_ text: String) -> Bool {
+  public static func contains(_ text: String) -> Bool {
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     if inet_pton(AF_INET, text, &address.sin_addr) == 1 { return canBind(&address, AF_INET) }

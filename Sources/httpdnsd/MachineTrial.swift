@@ -30,10 +30,6 @@ struct MachineTrial {
     return address
   }
 
-  /// What programs of this machine get with a `listen.allow` that leaves them out.
-  static let refusal =
-    "httpdnsd refuses queries from this machine: add \"127.0.0.0/8\" and \"::1/128\" to listen.allow"
-
   /// - Parameters:
   ///   - socket: the path of the control socket; nil if it is switched off or unknown.
   ///   - configuration: the path of the configuration that names it. Two daemons may name the same one.
@@ -68,7 +64,8 @@ struct MachineTrial {
       guard instance != expected else { return nil }
       return "another httpdnsd answers at \(server) than the one with this control socket: `systemctl status httpdnsd`"
     }
-    let holders = PortHolder.holders(server, transport: "udp")
+    let isHere = IPAddress(octets: server.octets).map { OwnAddress.contains("\($0)") } ?? false
+    let holders = isHere ? PortHolder.holders(server, transport: "udp") : []
     let command = "`\(PortHolder.command(server, transport: "udp"))` shows which"
     let other = holders.first { !$0.mayBeHTTPDNSD }.map { "\($0) does" }
     if case .runs = daemon, finding.isOurs == false { return stranger + (other ?? command) }
@@ -76,6 +73,13 @@ struct MachineTrial {
     if holders.contains(where: \.mayBeHTTPDNSD) { return nil }
     if let other { return stranger + other }
     return finding.isOurs == false && daemon != .older ? stranger + command : nil
+  }
+
+  /// Why programs of this machine get no answers of the daemon at an address; nil if they do. Unlike for `healthcheck`, a
+  /// refusal by `listen.allow` is no answer.
+  func obstacle(in finding: HealthFinding) -> String? {
+    let refusal = "httpdnsd refuses queries from this machine: add \"127.0.0.0/8\" and \"::1/128\" to listen.allow"
+    return objection(to: finding) ?? (finding.refusal == .refused ? refusal : nil)
   }
 
   /// What programs get.
@@ -94,8 +98,7 @@ struct MachineTrial {
     guard let address = nameserver.socketAddress,
       let finding = try? Healthcheck.run([address], timeout: .seconds(2)).first
     else { return .unknown }
-    if let objection = objection(to: finding) { return .silent(objection) }
-    if finding.refusal == .refused { return .silent(MachineTrial.refusal) }
+    if let obstacle = obstacle(in: finding) { return .silent(obstacle) }
     guard let instance = finding.instance else { return .unknown }
     return MachineTrial.verdict(about: instance)
   }

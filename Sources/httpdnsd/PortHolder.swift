@@ -24,9 +24,8 @@ enum PortHolder {
     holders(address, transport: transport).first?.description
   }
 
-  /// The processes that hold the port, as far as they can be found; empty for an address that is not this machine's.
+  /// The processes that hold the port, as far as they can be found.
   static func holders(_ address: SocketAddress, transport: String) -> [Holder] {
-    guard isOfThisMachine(address) else { return [] }
     let inodes = [transport, "\(transport)6"].flatMap { table in
       inodesOfSockets(table: "/proc/net/\(table)", port: address.port, places: places(address))
     }
@@ -40,14 +39,6 @@ enum PortHolder {
       let name = text(of: "/proc/\(process)/comm")?.split(separator: "\n").first.map { String($0) }
       return Holder(name: name ?? "a process", pid: process)
     }
-  }
-
-  /// Whether a socket could have the address.
-  private static func isOfThisMachine(_ address: SocketAddress) -> Bool {
-    let descriptor = socket(address.family, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-    guard descriptor >= 0, let any = SocketAddress(octets: address.octets, port: 0) else { return false }
-    defer { close(descriptor) }
-    return any.withSockaddr { bind(descriptor, .init(__sockaddr__: $0), $1) } == 0
   }
 
   /// Advice if a wildcard cannot be bound because the port is in use on single addresses; lists those that /proc shows.

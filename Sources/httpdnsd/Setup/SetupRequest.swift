@@ -1,7 +1,6 @@
 // SetupRequest.swift -- a requested setup method: its plan, and the doubts about it.
 
 import Configuration
-import DNSWire
 import EventLoop
 import Glibc
 import LocalDNS
@@ -47,7 +46,7 @@ struct SetupRequest {
   func doubts(of plan: Plan, starting: Bool = true) -> [String] {
     guard root.isMachine else { return plan.doubts }
     if !starting, SystemCommand.isSocketActive, !SystemCommand.isServiceActive { return plan.doubts }
-    return plan.doubts + [objection(to: plan.nameserver)].compactMap { $0 }
+    return plan.doubts + [obstacle(at: plan.nameserver)].compactMap { $0 }
   }
 
   /// Why the machine's programs do not use httpdnsd although a method is applied; nil if they do.
@@ -69,17 +68,15 @@ struct SetupRequest {
     return MachineTrial(socket: (try? Configuration.control(path: path))?.socket, configuration: path)
   }
 
-  /// Why programs of this machine get no answers of the daemon there; nil if they do. Unlike in `healthcheck`, a refusal
-  /// by `listen.allow` is no answer.
-  private func objection(to nameserver: Nameserver) -> String? {
+  /// Why programs of this machine get no answers of the daemon there; nil if they do.
+  private func obstacle(at nameserver: Nameserver) -> String? {
     let start = "start httpdnsd with `systemctl start httpdnsd`"
     let none = "no server answers at \(nameserver.host) port \(nameserver.port): \(start)"
     guard let address = nameserver.socketAddress,
       let finding = try? Healthcheck.run([address], timeout: .seconds(2)).first,
       finding.overUDP != nil
     else { return none }
-    if let objection = trial.objection(to: finding) { return objection }
-    return finding.refusal == .refused ? MachineTrial.refusal : nil
+    return trial.obstacle(in: finding)
   }
 
   /// The program that hooks start: the given one, the unit's, or else this one; below another root, the installed one.
