@@ -12,6 +12,11 @@ private struct Ends {
   init(_ key: String, _ low: String, _ high: String) { (self.key, values) = (key, [low, high]) }
 }
 
+/// The keys with their values at one end.
+private func keys(_ ends: [Ends], _ end: Int) -> String {
+  ends.map { "\($0.key) = \($0.values[end])" }.joined(separator: "\n")
+}
+
 private let ttl = ("\"0s\"", "\"604800s\"")
 
 private let provider = [
@@ -68,9 +73,8 @@ private let routed = [Ends("min_ttl", ttl.0, ttl.1), Ends("max_ttl", ttl.0, ttl.
 
   @Test(arguments: [0, 1])
   func `numbers of stores, tables, accounts and rules at an end of their ranges end nothing`(_ end: Int) throws {
-    func keys(_ ends: [Ends]) -> String { ends.map { "\($0.key) = \($0.values[end])" }.joined(separator: "\n") }
     func rule(_ names: String, _ use: String) -> String {
-      "[[rule]]\nnames = [\"\(names)\"]\nuse = \"\(use)\"\n\(keys(routed))\n"
+      "[[rule]]\nnames = [\"\(names)\"]\nuse = \"\(use)\"\n\(keys(routed, end))\n"
     }
     try withLab { lab in
       let server = try lab.simulator().http
@@ -86,11 +90,11 @@ private let routed = [Ends("min_ttl", ttl.0, ttl.1), Ends("max_ttl", ttl.0, ttl.
           cipher = "aes"
           id = "1234"
           key = "AesKey0123456789"
-          \(keys(account))
+          \(keys(account, end))
           """),
-        Settings.provider("table", "file = \"\(file)\"\n\(keys(table))"))
+        Settings.provider("table", "file = \"\(file)\"\n\(keys(table, end))"))
       settings.more =
-        "[cache]\nredis = \"redis://127.0.0.1:1\"\n[fleet]\n\(keys(fleet))\n"
+        "[cache]\nredis = \"redis://127.0.0.1:1\"\n[fleet]\n\(keys(fleet, end))\n"
         + rule("n1.bench.example", "tencent") + rule("table.example", "table")
       let socket = settings.openControl(in: lab)
       let daemon = try lab.daemon(settings.text)
@@ -111,13 +115,12 @@ private let routed = [Ends("min_ttl", ttl.0, ttl.1), Ends("max_ttl", ttl.0, ttl.
   }
 
   @Test(arguments: [0, 1]) func `numbers at an end of their ranges end nothing`(_ end: Int) throws {
-    func keys(_ ends: [Ends]) -> String { ends.map { "\($0.key) = \($0.values[end])" }.joined(separator: "\n") }
     try withLab { lab in
-      var settings = Settings(Settings.json(try lab.simulator().http, keys(provider)))
-      settings.listen = keys(listen)
+      var settings = Settings(Settings.json(try lab.simulator().http, keys(provider, end)))
+      settings.listen = keys(listen, end)
       settings.shares = ""
       settings.local = "timeout = \"\(["100ms", "10s"][end])\"\nmax_ttl = \([ttl.0, ttl.1][end])"
-      settings.more = tables.map { "[\($0)]\n\(keys($1))" }.joined(separator: "\n")
+      settings.more = tables.map { "[\($0)]\n\(keys($1, end))" }.joined(separator: "\n")
       let socket = settings.openControl(in: lab)
       let daemon = try lab.daemon(settings.text)
       for number in [0, 1, 0, 2, 0] { try expect(daemon, "n\(number).bench.example", "198.18.0.\(number)") }
