@@ -100,8 +100,8 @@ public struct FlushNote: Equatable, Sendable {
   }
 }
 
-/// Which sealed notes are new. Each daemon's notes have ascending times, and whoever can write to the stream can add old ones
-/// to it again, as many as he has recorded.
+/// Which sealed notes are new. Each daemon's notes have ascending times. A stranger with access to the store can add any number
+/// of recorded ones to the stream again.
 public struct NoteOrder: Sendable {
   /// The most daemons that are remembered one by one.
   static let most = 1_000

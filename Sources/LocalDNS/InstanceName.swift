@@ -1,7 +1,7 @@
 // InstanceName.swift -- names that httpdnsd alone answers, with an address by which each running daemon is known.
 //
-// Files show what a program should ask, not what it does ask. Whoever looks up such a name, by any way, learns whether the
-// question has reached an httpdnsd, and which: another server knows no name below `test` (RFC 6761 section 6.2).
+// Files show what a program should ask, not what it does ask. A lookup of such a name, by any way, shows if the question has
+// reached an httpdnsd, and which: another server knows no name below `test` (RFC 6761 section 6.2).
 // systemd-resolved forwards them, with DNSSEC as well.
 
 import DNSWire

@@ -60,7 +60,7 @@ func withOrigin<Value: Sendable>(
     origin.close()
     loop.stop()
   }
-  // Ten thousand requests under faults take two minutes on a machine that is busy with other tests.
+  // A thousand requests under faults take a minute on a machine that is busy with other tests.
   loop.schedule(after: .seconds(400)) { loop.stop() }
   loop.run()
   guard let value = box.value else { throw TestTookTooLong() }

@@ -2,8 +2,8 @@
 
 import Configuration
 import DNSWire
-import LocalDNS
 import EventLoop
+import LocalDNS
 import Resolver
 import Routing
 import Upstreams

@@ -124,7 +124,7 @@ extension FleetLevel {
         refused(isNew: isNew)
         continue
       }
-      // Where there is no secret, anybody could send a note of another daemon with a time that hides all its later ones.
+      // Without a secret, a stranger could send a note of another daemon with a time that hides all its later ones.
       guard note.sender != identity, !keys.hasSecret || noteOrder.insert(note) else { continue }
       // Values of the store are old at once; what may have to wait is the cache.
       let end = min(note.end(addedAt: time), latestFlush)
