@@ -2,6 +2,7 @@
 
 import Glibc
 
+/// The addresses at which programs of this machine can listen.
 public enum OwnAddress {
   /// Whether an address, without a zone, is one at which a program of this machine can listen.
   public static func contains(_ text: String) -> Bool {
