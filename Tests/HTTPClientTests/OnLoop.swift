@@ -150,6 +150,14 @@ extension HTTPResult {
     guard case .failure(let failure) = self else { return nil }
     return failure
   }
+
+  /// What a response says, or why there is none.
+  var said: String {
+    switch self {
+    case .response(let response): response.text
+    case .failure(let failure): failure.description
+    }
+  }
 }
 
 extension HTTPResponse {
