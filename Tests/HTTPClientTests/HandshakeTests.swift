@@ -195,7 +195,10 @@ import Testing
     let results = try withOrigin(server, scheme: scheme, addresses: ["127.0.0.2", "127.0.0.1"]) { options in
       options.caFile = file.path
     } body: { origin in
-      var results = [await origin.get(timeout: .milliseconds(200))]
+      // On a busy machine a request may end before its connection begins, which says nothing about the address.
+      var first: HTTPResult
+      repeat { first = await origin.get(timeout: .milliseconds(200)) } while !deaf.wasAsked
+      var results = [first]
       for _ in 0..<3 { results.append(await origin.get(timeout: longestStep)) }
       origin.renewConnections()
       results.append(await origin.get(timeout: longestStep))

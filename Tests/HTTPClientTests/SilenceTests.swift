@@ -97,7 +97,7 @@ private func userTimeouts(to port: UInt16) -> [UInt32] {
 }
 
 /// Listens on loopback with little room and never reads.
-final class DeafListener {
+final class DeafListener: Sendable {
   let port: UInt16
   private let descriptor: Int32
 
@@ -106,4 +106,10 @@ final class DeafListener {
   }
 
   deinit { close(descriptor) }
+
+  /// Whether somebody has connected.
+  var wasAsked: Bool {
+    var listener = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    return poll(&listener, 1, 0) == 1
+  }
 }
