@@ -66,7 +66,11 @@ final class HTTP2Carrier: Carrier {
 
   func hasConnection(_ transfer: Transfer) -> Bool { transfer.stream?.connection != nil }
 
-  func address(of transfer: Transfer) -> SocketAddress? { transfer.stream?.connection?.address }
+  func address(of transfer: Transfer) -> SocketAddress? {
+    if let connection = transfer.stream?.connection { return connection.address }
+    // It has waited for a connection on which the server says nothing.
+    return connections.contains(where: \.isOpen) ? nil : connections.first?.address
+  }
 
   func wasSent(_ transfer: Transfer) -> Bool { transfer.stream?.wasSent ?? false }
 
