@@ -1,4 +1,4 @@
-// RangeTests.swift -- numbers of the configuration at the ends of their ranges: none of them ends the daemon.
+// RangeTests.swift -- numbers of the configuration at the ends of their ranges end nothing; those beyond are refused.
 
 import DNSWire
 import Foundation
@@ -17,6 +17,21 @@ private func keys(_ ends: [Ends], _ end: Int) -> String {
   ends.map { "\($0.key) = \($0.values[end])" }.joined(separator: "\n")
 }
 
+extension Ends {
+  /// The same with values that are too low and too high.
+  fileprivate var beyond: Ends { Ends(key, Ends.step(values[0], by: -1), Ends.step(values[1], by: 1)) }
+
+  /// The next number, with the unit that it may have.
+  private static func step(_ value: String, by step: Double) -> String {
+    let quote = value.hasPrefix("\"") ? "\"" : ""
+    let digits = value.drop { $0 == "\"" }.prefix { !$0.isLetter && $0 != "\"" }
+    let unit = value.drop { $0 == "\"" }.drop { !$0.isLetter }.filter { $0 != "\"" }
+    let number = Double(digits.filter { $0 != "_" })!
+    let isWhole = number >= 1 || number == 0 && !digits.contains(".")
+    return quote + (isWhole ? "\(Int(number + step))" : "\(number + step / 100)") + unit + quote
+  }
+}
+
 private let ttl = ("\"0s\"", "\"604800s\"")
 
 private let provider = [
@@ -27,7 +42,7 @@ private let provider = [
 ]
 
 private let listen = [
-  Ends("workers", "1", "256"), Ends("max_udp_payload", "512", "4096"), Ends("tcp_connections", "1", "65_536"),
+  Ends("workers", "0", "256"), Ends("max_udp_payload", "512", "4096"), Ends("tcp_connections", "1", "65_536"),
   Ends("tcp_per_client", "1", "65_536"), Ends("tcp_idle", "\"1s\"", "\"600s\""),
   Ends("max_in_flight", "1", "1_000_000"),
   Ends("rate_limit", "0", "1_000_000"), Ends("misses_per_client", "0", "1_000_000"),
@@ -130,6 +145,33 @@ private let routed = [Ends("min_ttl", ttl.0, ttl.1), Ends("max_ttl", ttl.0, ttl.
       try expect(daemon, "n1.bench.example", "198.18.0.1")
       daemon.process.signal(SIGTERM)
       #expect(try daemon.process.waitForEnd() == .exited(0))
+    }
+  }
+
+  @Test(arguments: [0, 1]) func `numbers beyond an end of their ranges are refused, each by its key`(_ end: Int) throws
+  {
+    var sections: [(name: String, ends: [Ends])] = [
+      ("listen", listen), ("provider[\"json\"]", provider), ("provider[\"tencent\"]", account),
+      ("provider[\"table\"]", table), ("fleet", fleet), ("rule[#1]", routed),
+    ]
+    sections += tables.map { ($0, $1) }
+    func beyond(_ name: String) -> String { keys(sections.first { $0.name == name }!.ends.map(\.beyond), end) }
+    try withLab { lab in
+      let server = Address("127.0.0.1", 1)
+      var settings = Settings(
+        Settings.json(server, beyond("provider[\"json\"]")),
+        Settings.provider(
+          "tencent", "scheme = \"http\"\nservers = [\"\(server)\"]\n\(beyond("provider[\"tencent\"]"))"),
+        Settings.provider("table", "file = \"/nonexistent\"\n\(beyond("provider[\"table\"]"))"))
+      settings.listen = beyond("listen")
+      settings.shares = ""
+      settings.more = (tables.map(\.key) + ["fleet"]).map { "[\($0)]\n\(beyond($0))\n" }.joined()
+      settings.more += "[[rule]]\nnames = [\"a.example\"]\nuse = \"table\"\n\(beyond("rule[#1]"))\n"
+      let (ending, _, error) = try lab.run("check", "--config", try lab.folder.write(settings.text, to: "beyond.toml"))
+      #expect(ending == .exited(1))
+      for (name, ends) in sections {
+        for end in ends { #expect(error.contains(": \(name).\(end.key): "), "\(error)") }
+      }
     }
   }
 }
