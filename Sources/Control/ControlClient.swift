@@ -124,7 +124,9 @@ public struct ControlClient: Sendable {
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: octets) }
     let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { throw .notRunning(path: path, errno: errno) }
-    var limit = timeval(tv_sec: Int(patience.components.seconds), tv_usec: 0)
+    // At least a microsecond: zero would be no limit.
+    let microseconds = Int(max(1, patience.nanoseconds / 1_000))
+    var limit = timeval(tv_sec: microseconds / 1_000_000, tv_usec: microseconds % 1_000_000)
     for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
       setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
     }

@@ -33,13 +33,14 @@ struct MachineTrial {
   /// - Parameters:
   ///   - socket: the path of the control socket; nil if it is switched off or unknown.
   ///   - configuration: the path of the configuration that names it. Two daemons may name the same one.
-  init(socket: String?, configuration: String?) {
-    guard let socket else {
+  ///   - patience: how long to wait for the daemon behind the socket; if there is no time left, it is not asked.
+  init(socket: String?, configuration: String?, patience: Duration = .seconds(2)) {
+    guard let socket, patience > .zero else {
       daemon = .unknown
       return
     }
     do throws(ControlClientError) {
-      guard let found = try ControlClient(path: socket, patience: .seconds(2)).instance() else {
+      guard let found = try ControlClient(path: socket, patience: patience).instance() else {
         daemon = .older
         return
       }

@@ -107,6 +107,17 @@ private func serveOne(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPo
     }
   }
 
+  @Test func `the control client does not wait for a server that accepts no more connections`() throws {
+    let stranger = try Stranger(says: nil)
+    let path = stranger.folder.socket
+    // One more than its queue holds, which has 8.
+    let waiting = (0...8).compactMap { _ in try? ControlClient(path: path).connected() }
+    defer { for descriptor in waiting { close(descriptor) } }
+    #expect(throws: ControlClientError.tooLate(path: path)) {
+      try ControlClient(path: path, patience: .milliseconds(20)).providers(.text)
+    }
+  }
+
   @Test func `the control client stops waiting when its descriptor becomes readable`() throws {
     let stranger = try Stranger(says: nil)
     var ends: [Int32] = [0, 0]

@@ -66,6 +66,19 @@ import Testing
     }
   }
 
+  @Test func `healthcheck has one time limit: once that is over, the control socket is not asked`() throws {
+    try withLab { lab in
+      let silent = try PlainServer { _, _ in nil }
+      var settings = Settings("")
+      let control = try Socket.listening(atPath: settings.openControl(in: lab))
+      settings.addresses = [silent.address.description]
+      let (ending, output, _) = try lab.run("healthcheck", "--config", try lab.file(settings.text))
+      #expect(ending == .exited(1))
+      #expect(output == "\(silent.address) does not answer over UDP: no answer within 2 s\n")
+      #expect(accept(control.descriptor, __SOCKADDR_ARG(__sockaddr__: nil), nil) < 0 && errno == EAGAIN)
+    }
+  }
+
   @Test func `healthcheck succeeds with a daemon without control socket whose access list leaves it out`() throws {
     try withLab { lab in
       var settings = Settings(Settings.json(try lab.simulator().http))

@@ -19,8 +19,8 @@ struct HealthcheckCommand: ParsableCommand {
       Sends a question that only httpdnsd answers to every address of listen.addresses (or of HTTPDNSD_LISTEN), over \
       UDP and then over TCP, so an outage of the providers changes nothing, and another program on the port is no \
       httpdnsd. A wildcard address is asked on loopback. A refusal by listen.allow counts as an answer. An IPv6 address \
-      that this machine does not have is ignored, as the daemon ignores it. The check takes at most 4 s. Without \
-      --address, and if this user may use the control socket, the daemon behind it has to be the one that answers.
+      that this machine does not have is ignored, as the daemon ignores it. Without --address, and if this user may use \
+      the control socket, the daemon behind it has to be the one that answers. All questions together take at most 2 s.
 
       Example: httpdnsd healthcheck
       Example: httpdnsd healthcheck --address 127.0.0.1:5353 --json
@@ -28,7 +28,7 @@ struct HealthcheckCommand: ParsableCommand {
       Exit code 0: it answers; 1: it does not, or the configuration cannot be read; 64: a mistake on the command line.
       """)
 
-  /// The time limit for all addresses together.
+  /// The time limit for all addresses and the control socket together.
   private static let patience = Duration.seconds(2)
 
   @OptionGroup var options: ConfigurationOption
@@ -49,6 +49,7 @@ struct HealthcheckCommand: ParsableCommand {
 
   func run() throws {
     let servers = try addresses().map { Healthcheck.target(of: $0) }
+    let deadline = BootInstant.now + HealthcheckCommand.patience
     let findings: [HealthFinding]
     do throws(EventLoopError) {
       findings = try Healthcheck.run(servers, timeout: HealthcheckCommand.patience)
@@ -57,7 +58,8 @@ struct HealthcheckCommand: ParsableCommand {
       throw ExitCode.failure
     }
     let path = Configuration.path(given: options.config)
-    let trial = MachineTrial(socket: socket, configuration: address == nil ? path : nil)
+    let rest = deadline - BootInstant.now
+    let trial = MachineTrial(socket: socket, configuration: address == nil ? path : nil, patience: rest)
     let objections = findings.map { trial.objection(to: $0) }
     let isHealthy = objections.allSatisfy { $0 == nil }
     if json {

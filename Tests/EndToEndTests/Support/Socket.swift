@@ -69,17 +69,30 @@ final class Socket: Sendable {
   /// A stream that is connected to a Unix socket.
   static func stream(toPath path: String) throws -> Socket {
     let socket = try Socket(SOCK_STREAM, family: AF_UNIX)
+    guard at(path, { Glibc.connect(socket.descriptor, $0, $1) }) == 0 else {
+      throw Failure("cannot connect to \(path): \(String(cString: strerror(errno)))")
+    }
+    return socket
+  }
+
+  /// A Unix socket with clients that are never accepted.
+  static func listening(atPath path: String) throws -> Socket {
+    let socket = try Socket(SOCK_STREAM, family: AF_UNIX)
+    guard at(path, { bind(socket.descriptor, $0, $1) }) == 0, listen(socket.descriptor, 8) == 0 else {
+      throw Failure("cannot listen at \(path): \(String(cString: strerror(errno)))")
+    }
+    return socket
+  }
+
+  private static func at(_ path: String, _ body: (__CONST_SOCKADDR_ARG, socklen_t) -> Int32) -> Int32 {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
-    let result = withUnsafePointer(to: &address) { pointer in
+    return withUnsafePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        Glibc.connect(
-          socket.descriptor, __CONST_SOCKADDR_ARG(__sockaddr__: $0), socklen_t(MemoryLayout<sockaddr_un>.size))
+        body(__CONST_SOCKADDR_ARG(__sockaddr__: $0), socklen_t(MemoryLayout<sockaddr_un>.size))
       }
     }
-    guard result == 0 else { throw Failure("cannot connect to \(path): \(String(cString: strerror(errno)))") }
-    return socket
   }
 
   func connect(to address: Address) throws {
