@@ -128,7 +128,7 @@ struct MachineCheck {
           continue
         }
         let isMissing = finding.failure == .network(ECONNREFUSED)
-        add("daemon", .problem, objection + (isMissing ? "; `\(startCommand)` starts it" : ""))
+        add("daemon", .problem, objection.sentence + (isMissing ? "; `\(startCommand)` starts it" : ""))
       }
     } catch { add("daemon", .note, "not checked: \(error)") }
   }

@@ -55,10 +55,23 @@ struct MachineTrial {
     return first.st_dev == second.st_dev && first.st_ino == second.st_ino
   }
 
+  /// Why the daemon does not answer at an address.
+  struct Objection {
+    /// A sentence with the address.
+    let sentence: String
+    /// The same for those who know the address.
+    let reason: String
+  }
+
   /// Why the daemon does not answer at an address; nil if it does, or if nothing shows that another program answers.
-  func objection(to finding: HealthFinding) -> String? {
-    let isStranger = finding.overUDP != nil && finding.isOurs == false
-    if finding.failure != nil, !isStranger { return finding.line }
+  func objection(to finding: HealthFinding) -> Objection? {
+    let failure = finding.reason.map { Objection(sentence: finding.line, reason: $0) }
+    guard finding.overUDP != nil, finding.isOurs == false || failure == nil else { return failure }
+    return strangers(at: finding).map { Objection(sentence: $0, reason: $0) } ?? failure
+  }
+
+  /// Which other program answers, in a sentence; nil if nothing shows that one does.
+  private func strangers(at finding: HealthFinding) -> String? {
     let server = finding.server
     let stranger = "another program than httpdnsd answers at \(server): "
     if case .runs(let expected) = daemon, let instance = finding.instance {
@@ -80,7 +93,7 @@ struct MachineTrial {
   /// refusal by `listen.allow` is no answer.
   func obstacle(in finding: HealthFinding) -> String? {
     let refusal = "httpdnsd refuses queries from this machine: add \"127.0.0.0/8\" and \"::1/128\" to listen.allow"
-    return objection(to: finding) ?? (finding.refusal == .refused ? refusal : nil)
+    return objection(to: finding)?.sentence ?? (finding.refusal == .refused ? refusal : nil)
   }
 
   /// What programs get.

@@ -66,7 +66,7 @@ struct HealthcheckCommand: ParsableCommand {
       let addresses = zip(findings, objections).map { $0.json($1) }
       print(JSONText.object(["healthy": "\(isHealthy)", "addresses": JSONText.array(addresses)]))
     } else {
-      for (finding, objection) in zip(findings, objections) { print(objection ?? finding.line) }
+      for (finding, objection) in zip(findings, objections) { print(objection?.sentence ?? finding.line) }
     }
     if !isHealthy { throw ExitCode.failure }
   }
@@ -95,31 +95,28 @@ struct HealthcheckCommand: ParsableCommand {
 }
 
 extension HealthFinding {
+  /// A sentence with the address: how fast it answers, or why not.
   var line: String {
-    guard let failure else {
-      return
-        "\(server) answers: UDP \(TimeText.tenths(overUDP ?? .zero)) ms, TCP \(TimeText.tenths(overTCP ?? .zero)) ms"
-    }
-    return "\(server) does not answer over \(transport): \(reason(failure))"
+    let times = (TimeText.tenths(overUDP ?? .zero), TimeText.tenths(overTCP ?? .zero))
+    guard let failure else { return "\(server) answers: UDP \(times.0) ms, TCP \(times.1) ms" }
+    return "\(server) does not answer over \(transport): \(text(failure))"
   }
 
+  /// Why nothing answers; nil if something does.
+  var reason: String? { failure.map { "\(transport): \(text($0))" } }
+
   /// - Parameter objection: why the daemon does not answer there; nil if it does.
-  fileprivate func json(_ objection: String?) -> String {
+  fileprivate func json(_ objection: MachineTrial.Objection?) -> String {
     JSONText.object([
       "address": JSONText.string(server.description), "answers": "\(objection == nil)",
       "udp_ms": overUDP.map(TimeText.tenths), "tcp_ms": overTCP.map(TimeText.tenths),
-      "reason": reason(objection).map { JSONText.string($0) },
+      "reason": (objection?.reason).map { JSONText.string($0) },
     ])
-  }
-
-  private func reason(_ objection: String?) -> String? {
-    guard let failure, objection == nil || objection == line else { return objection }
-    return "\(transport): \(reason(failure))"
   }
 
   private var transport: String { overUDP == nil ? "UDP" : "TCP" }
 
-  private func reason(_ failure: LocalDNSFailure) -> String {
+  private func text(_ failure: LocalDNSFailure) -> String {
     switch failure {
     case .network(ECONNREFUSED): "no process listens there"
     case .network(let code): String(cString: strerror(code))
