@@ -10,6 +10,9 @@ extension Plan {
   public static func make(
     _ method: SetupMethod, _ nameserver: Nameserver, program: String, wildcard: String? = nil, root: Root
   ) throws(SetupError) -> Plan {
+    guard program.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F }) else {
+      throw .refused("httpdnsd's path has a control character: install it elsewhere, or pass --program")
+    }
     var plan = Plan(method, nameserver, program: program)
     if method != .resolved, nameserver.port != Nameserver.standardPort {
       throw .refused(
@@ -46,13 +49,16 @@ extension Plan {
         Install)
         """)
     }
+    let program = Quoting.shell(program)
+    let resume = Quoting.unit("exec \(program) setup resume --service")
+    let pause = Quoting.unit("\(program) setup pause --service || \(Engagement.lastResort(method))")
     let text = """
       # Made by `httpdnsd setup \(method.rawValue)`; `httpdnsd setup undo` removes it.
       # While the service runs, the machine's names go to httpdnsd; a failure here never stops the service.
       [Service]
-      ExecStartPost=+-\(program) setup resume --service
+      ExecStartPost=+-/bin/sh -c \(resume)
       # Also without the program, if it was deleted or lacks a library.
-      ExecStopPost=+-/bin/sh -c '\(program) setup pause --service || \(Engagement.lastResort(method))'
+      ExecStopPost=+-/bin/sh -c \(pause)
 
       """
     try add(SetupPaths.unitDropIn, .text(text), in: root)
@@ -144,7 +150,7 @@ extension Plan {
         #!/bin/sh
         # Made by `httpdnsd setup networkmanager`; `httpdnsd setup undo` removes it.
         # The network may have other servers now: lists them in /etc/resolv.conf, after httpdnsd.
-        \(program) setup renew --quiet
+        \(Quoting.shell(program)) setup renew --quiet
         status=$?
         case $status in 126 | 127) ;; *) exit $status ;; esac
         # The program is gone: lists the network's servers alone, if the file is still httpdnsd's.
@@ -170,6 +176,7 @@ extension Plan {
     if try Manager.find(in: root) != .known(.resolvconf) {
       notes.append("/etc/resolv.conf is not resolvconf's: programs that read it do not ask httpdnsd")
     }
+    let program = Quoting.shell(program)
     try add(SetupPaths.network, .text(FollowingFiles.network(root)), .ours, in: root)
     try add(
       hook,

@@ -122,7 +122,7 @@ import Testing
     let hooks = try #require(try Scene(method).machine.text(SetupPaths.unitDropIn))
     let command =
       method == .resolved ? "rm -f /run/systemd/resolved.conf.d/httpdnsd.conf;" : "resolvconf -d lo.httpdnsd"
-    #expect(hooks.contains("\nExecStopPost=+-/bin/sh -c '/usr/bin/httpdnsd setup pause --service || "))
+    #expect(hooks.contains("\nExecStopPost=+-/bin/sh -c \"'/usr/bin/httpdnsd' setup pause --service || "))
     #expect(hooks.contains(command))
   }
 

@@ -155,11 +155,50 @@ import Testing
       if let servers { machine.file("/list", servers) }
       var text = script.replacing("/run/NetworkManager/no-stub-resolv.conf", with: list)
       text = text.replacing(" /etc/", with: " \(machine.folder)/etc/")
-      text = text.replacing("/usr/bin/httpdnsd setup renew --quiet", with: "(exit \(status))")
+      text = text.replacing("'/usr/bin/httpdnsd' setup renew --quiet", with: "(exit \(status))")
       _ = SystemCommand("sh", "-c", text).run()
       let isGone = [126, 127].contains(status) && servers?.hasPrefix("nameserver") == true
       let comment = first.prefix { $0 != "\n" }
       #expect(machine.text("/etc/resolv.conf") == (isGone ? "\(comment)\n\(servers ?? "")" : first))
+    }
+  }
+
+  /// What systemd makes of a quoted argument: systemd.service(5), "Command lines".
+  private static func argument(_ text: Substring) -> String {
+    let names: KeyValuePairs = ["\\\\": "\\", "\\\"": "\"", "%%": "%", "$$": "$"]
+    var (result, rest) = ("", text.dropFirst().dropLast())
+    while !rest.isEmpty {
+      let escape = names.first { rest.hasPrefix($0.key) }
+      result += escape?.value ?? String(rest.prefix(1))
+      rest = rest.dropFirst(escape?.key.count ?? 1)
+    }
+    return result
+  }
+
+  @Test(arguments: [SetupMethod.resolved, .networkManager, .resolvconf])
+  func `hooks start a program whose path has spaces, quotes and other marks`(method: SetupMethod) throws {
+    let machine = Machine(for: method)
+    let path = "/opt/it's \"100 %n\" \\ $HOME/httpdnsd"
+    machine.file(path, "#!/bin/sh\necho \"$*\"\n", mode: 0o755)
+    let plan = try Plan.make(method, Machine.nameserver, program: machine.folder + path, root: machine.root)
+    var printed: [String] = []
+    for text in plan.changes.compactMap(\.after.text) {
+      if text.hasPrefix("#!/bin/sh\n") { printed.append(SystemCommand("sh", "-c", text).run().output) }
+      for line in text.split(separator: "\n") where line.hasPrefix("Exec") {
+        let words = line.split(separator: " ", maxSplits: 2)
+        #expect(words[0].hasSuffix("=+-/bin/sh") && words[1] == "-c")
+        printed.append(SystemCommand("sh", "-c", PlanTests.argument(words[2])).run().output)
+      }
+    }
+    let (service, renewal) = (["setup resume --service\n", "setup pause --service\n"], ["setup renew --quiet\n"])
+    let hooks = [SetupMethod.resolved: service, .networkManager: renewal, .resolvconf: renewal + service]
+    #expect(printed == hooks[method])
+  }
+
+  @Test func `a program whose path has a control character is refused`() throws {
+    let machine = Machine(for: .resolved)
+    #expect(throws: SetupError.self) {
+      try Plan.make(.resolved, Machine.nameserver, program: "/opt/a\nb/httpdnsd", root: machine.root)
     }
   }
 
