@@ -222,7 +222,8 @@ extension Plan {
       notes.append("/etc/resolv.conf is a mount point (of a container?): its owner may overwrite it")
     }
     for client in ["dhclient", "udhcpc", "dhcpcd"] where SystemCommand.find(client, in: root) != nil {
-      notes.append("\(client) is installed and may overwrite /etc/resolv.conf with its next lease")
+      let help = client == "dhclient" ? ": \(Manager.helpForDhclient)" : ""
+      notes.append("\(client) is installed and may overwrite /etc/resolv.conf with its next lease\(help)")
     }
   }
 }
