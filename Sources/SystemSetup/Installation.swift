@@ -25,12 +25,12 @@ public struct Installation {
     public let journal: Journal
     /// The paths of the files that another program has replaced; they stay as they are.
     public internal(set) var left: [String] = []
-    /// The paths of the files that were changed; each has its changed state at `aside(of:)`.
-    public internal(set) var setAside: [String] = []
+    /// The files that were changed, and where their changed states are kept.
+    public internal(set) var setAside: [(path: String, aside: String)] = []
   }
 
-  /// Where the changed state of a file is kept.
-  public static func aside(of path: String) -> String { "\(path).httpdnsd-changed" }
+  /// Where the changed state of a file is kept; with a number behind it if an earlier one is there.
+  static func aside(of path: String) -> String { "\(path).httpdnsd-changed" }
 
   let root: Root
   var patience = SetupLock.Patience()
@@ -95,7 +95,7 @@ public struct Installation {
       let text = root.text(of: SetupPaths.resolver) ?? ""
       try writer.put(.text(ResolverText.withoutOurs(text) ?? text), at: SetupPaths.resolver)
     }
-    try writer.put(.file(octets, FileAttributes(mode: 0o600)), at: Installation.aside(of: SetupPaths.journal))
+    _ = try keep(.file(octets, FileAttributes(mode: 0o600)), of: SetupPaths.journal, writer)
     try writer.put(.absent, at: SetupPaths.journal)
     removeFolder()
     return true
@@ -210,8 +210,7 @@ public struct Installation {
       switch try fate(of: change, journal) {
       case .changed where changed == nil: continue
       case .changed where changed == .setAside:
-        try setAside(change.path, writer)
-        undone.setAside.append(change.path)
+        if let aside = try setAside(change.path, writer) { undone.setAside.append((change.path, aside)) }
       case .foreign where changed != .overwrite:
         undone.left.append(change.path)
         continue
@@ -224,14 +223,27 @@ public struct Installation {
     return undone
   }
 
-  /// Keeps what is at a path beside it. Programs that run all files of a folder shall not run this one.
-  private func setAside(_ path: String, _ writer: FileWriter) throws(SetupError) {
+  /// Keeps what is at a path beside it; returns where, or nil if nothing is there. Programs that run all files of a
+  /// folder shall not run this one.
+  private func setAside(_ path: String, _ writer: FileWriter) throws(SetupError) -> String? {
     switch try root.state(of: path) {
     case .file(let octets, var attributes):
       attributes.mode &= ~0o111
-      try writer.put(.file(octets, attributes), at: Installation.aside(of: path))
-    case .link(let target): try writer.put(.link(to: target), at: Installation.aside(of: path))
-    case .absent, .folder, .other: break
+      return try keep(.file(octets, attributes), of: path, writer)
+    case .link(let target): return try keep(.link(to: target), of: path, writer)
+    case .absent, .folder, .other: return nil
+    }
+  }
+
+  /// Puts a state at the first free name beside a path; one that is there already, as after a kill, is not kept twice.
+  private func keep(_ state: FileState, of path: String, _ writer: FileWriter) throws(SetupError) -> String {
+    var (aside, number) = (Installation.aside(of: path), 1)
+    while true {
+      let present = try root.state(of: aside)
+      if present == .absent { try writer.put(state, at: aside) }
+      if present == .absent || present.isSame(as: state) { return aside }
+      number += 1
+      aside = "\(Installation.aside(of: path)).\(number)"
     }
   }
 

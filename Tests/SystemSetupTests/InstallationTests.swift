@@ -126,13 +126,28 @@ import Testing
     try installation.apply(try machine.plan(.file))
     machine.file("/etc/resolv.conf", "nameserver \(address)\n", mode: 0o755)
     let undone = try #require(try installation.undo(.setAside))
-    #expect(undone.setAside == ["/etc/resolv.conf"] && undone.left.isEmpty)
+    #expect(undone.setAside.map(\.path) == ["/etc/resolv.conf"] && undone.left.isEmpty)
     let aside = "/etc/resolv.conf.httpdnsd-changed"
     before[aside] = try machine.root.state(of: aside)
     #expect(machine.text(aside) == "nameserver \(address)\n")
     guard case .file(_, let attributes) = before[aside] else { throw SetupError.refused("no file") }
     #expect(attributes.mode == 0o644)
     #expect(try machine.tree() == before)
+  }
+
+  @Test func `each edit of a file is kept, and one that is kept already is not kept twice`() throws {
+    let machine = Machine(for: .file)
+    let installation = Installation(root: machine.root)
+    var asides: [String] = []
+    for edit in ["nameserver 127.0.0.1\n", "nameserver 127.0.0.2\n", "nameserver 127.0.0.1\n", "nameserver ::1\n"] {
+      try installation.apply(try machine.plan(.file))
+      machine.file("/etc/resolv.conf", edit)
+      let aside = try #require(try installation.undo(.setAside)?.setAside.first?.aside)
+      #expect(machine.text(aside) == edit)
+      asides.append(aside)
+    }
+    let first = "/etc/resolv.conf.httpdnsd-changed"
+    #expect(asides == [first, "\(first).2", first, "\(first).3"])
   }
 
   @Test(arguments: [SetupMethod.networkManager, .file])
@@ -183,7 +198,7 @@ import Testing
     try installation.apply(try machine.plan(.networkManager))
     let path = "/etc/NetworkManager/conf.d/90-httpdnsd.conf"
     machine.file(path, "[main]\ndns=none\nplugins=keyfile\n")
-    #expect(try installation.undo(.setAside)?.setAside == [path])
+    #expect(try installation.undo(.setAside)?.setAside.map(\.path) == [path])
     let aside = Installation.aside(of: path)
     // The file that was kept keeps its folder.
     for path in [aside, "/etc/NetworkManager", "/etc/NetworkManager/conf.d"] {

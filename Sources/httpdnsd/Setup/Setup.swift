@@ -33,7 +33,7 @@ enum Setup {
     report(undone.left.map { "\($0) does not name httpdnsd any more and stays as it is" })
     report(
       undone.setAside.map {
-        "\($0) was changed since setup: what was there before is back, the changed file is \(Installation.aside(of: $0))"
+        "\($0.path) was changed since setup: what was there before is back, the changed file is \($0.aside)"
       })
     try run(undone.journal.commandsAfterUndo, root, isQuiet: isQuiet)
     return undone.journal.method
