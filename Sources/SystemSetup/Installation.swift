@@ -30,7 +30,14 @@ public struct Installation {
   }
 
   /// Where the changed state of a file is kept; with a number behind it if an earlier one is there.
-  static func aside(of path: String) -> String { "\(path).httpdnsd-changed" }
+  ///
+  /// Hooks are hidden: openresolv sources each file of its folder, executable or not, that `*` matches. NetworkManager
+  /// and run-parts skip hidden files too.
+  static func aside(of path: String) -> String {
+    let folder = Root.parent(of: path)
+    let isHook = SetupPaths.hooks.contains(path)
+    return "\(folder)/\(isHook ? "." : "")\(path.dropFirst(folder.count + 1)).httpdnsd-changed"
+  }
 
   let root: Root
   var patience = SetupLock.Patience()
@@ -223,11 +230,11 @@ public struct Installation {
     return undone
   }
 
-  /// Keeps what is at a path beside it; returns where, or nil if nothing is there. Programs that run all files of a
-  /// folder shall not run this one.
+  /// Keeps what is at a path beside it; returns where, or nil if nothing is there.
   private func setAside(_ path: String, _ writer: FileWriter) throws(SetupError) -> String? {
     switch try root.state(of: path) {
     case .file(let octets, var attributes):
+      // No program is to run it.
       attributes.mode &= ~0o111
       return try keep(.file(octets, attributes), of: path, writer)
     case .link(let target): return try keep(.link(to: target), of: path, writer)

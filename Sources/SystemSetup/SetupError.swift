@@ -27,7 +27,7 @@ public enum SetupError: Error, Hashable, CustomStringConvertible {
       let files = conflicts.map { "\($0.path) was changed since:\n\($0.difference)" }.joined(separator: "\n")
       return files
         + "\nnothing was undone; --force restores the state before setup, --keep-changed too, and keeps these files "
-        + "beside it, as \(Installation.aside(of: "FILE"))"
+        + "beside it, as FILE.httpdnsd-changed (a script as .FILE.httpdnsd-changed)"
     case .system(let path, let call, let number):
       let isDenied = number == EACCES || number == EPERM
       let advice = geteuid() != 0 ? "this needs root" : "it may be immutable: `lsattr` shows it, `chattr -i` ends that"

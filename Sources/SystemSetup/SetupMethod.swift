@@ -60,9 +60,10 @@ enum SetupPaths {
   static let readyMark = "/run/httpdnsd-setup/ready"
   static let networkManagerDropIn = "/etc/NetworkManager/conf.d/90-httpdnsd.conf"
   static let networkManagerHook = "/etc/NetworkManager/dispatcher.d/90-httpdnsd"
+  /// The scripts that other programs run, each in a folder of such scripts.
+  static let hooks = [networkManagerHook] + ResolvconfKind.hooks
   /// What `mark` shows to be made by setup, or by the service.
-  static let made =
-    [unitDropIn, resolvedDropIn, networkManagerDropIn, networkManagerHook, network] + ResolvconfKind.hooks
+  static let made = [unitDropIn, resolvedDropIn, networkManagerDropIn, network] + hooks
   /// In the comment of each of these files.
   static let mark = "`httpdnsd setup undo`"
   static let unit = "httpdnsd.service"

@@ -175,6 +175,28 @@ import Testing
     }
   }
 
+  @Test(arguments: SetupPaths.hooks)
+  func `a script that was changed is kept where no program runs or sources it`(path: String) throws {
+    let isNetworkManager = path == SetupPaths.networkManagerHook
+    let machine = Machine(for: isNetworkManager ? .networkManager : .resolvconf)
+    if !isNetworkManager, path != ResolvconfKind.hooks[0] {
+      machine.remove("/lib/resolvconf/list-records")
+      machine.file("\(Root.parent(of: path))/libc", "", mode: 0o644)
+    }
+    let installation = Installation(root: machine.root)
+    try installation.apply(try machine.plan(isNetworkManager ? .networkManager : .resolvconf))
+    machine.file(path, "echo edited\n", mode: 0o755)
+    let aside = try #require(try installation.undo(.setAside)?.setAside.first { $0.path == path }?.aside)
+    guard case .file(let octets, let attributes) = try machine.root.state(of: aside) else {
+      throw SetupError.refused("no file")
+    }
+    #expect(octets == Array("echo edited\n".utf8) && attributes.mode == 0o644)
+    // As openresolv does, which has the widest choice.
+    let script =
+      "for script in '\(machine.root.real(Root.parent(of: path)))'/*; do [ ! -f \"$script\" ] || . \"$script\"; done"
+    #expect(SystemCommand("sh", "-c", script).run().output.isEmpty)
+  }
+
   @Test(arguments: SetupMethod.allCases)
   func `undo works after other programs have restored any of the files`(method: SetupMethod) throws {
     let count = try Machine(for: method).plan(method).changes.count
