@@ -6,6 +6,7 @@
 #define HTTPDNSD_CACCESS_H
 
 #include <endian.h>
+#include <linux/limits.h>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
 #include <stdint.h>
@@ -34,12 +35,13 @@ static inline int access_add_group(const char *path, uint32_t group) {
   return lsetxattr(path, "system.posix_acl_access", &list, sizeof list, 0);
 }
 
-/// Copies all extended attributes of an open file to another one, access control lists among them, as far as both file
-/// systems allow.
+/// Copies the extended attributes of an open file to another one, access control lists among them, as far as both file
+/// systems allow; not those by which the kernel checks a file's content (IMA, EVM), which is another one.
 static inline void access_copy_attributes(int from, int to) {
-  char names[4096], value[4096];
+  char names[XATTR_LIST_MAX], value[XATTR_SIZE_MAX];
   ssize_t length = flistxattr(from, names, sizeof names);
   for (const char *name = names; name < names + length; name += strlen(name) + 1) {
+    if (strcmp(name, "security.ima") == 0 || strcmp(name, "security.evm") == 0) continue;
     ssize_t size = fgetxattr(from, name, value, sizeof value);
     if (size >= 0) (void)fsetxattr(to, name, value, (size_t)size, 0);
   }

@@ -1,6 +1,5 @@
 // InstallationTests.swift -- undo restores what setup changed octet for octet, whatever happens in between.
 
-import CAccess
 import Glibc
 import Testing
 
@@ -243,23 +242,6 @@ import Testing
       before[path] = try machine.root.state(of: path)
     }
     #expect(try machine.tree() == before)
-  }
-
-  @Test func `access lists and extended attributes of a file stay through setup and undo`() throws {
-    let machine = Machine(for: .file)
-    let path = machine.folder + "/etc/resolv.conf"
-    // A file system may have neither.
-    guard setxattr(path, "user.note", "by hand", 7, 0) == 0 else { return }
-    func note() -> String {
-      var value = [UInt8](repeating: 0, count: 64)
-      let size = getxattr(path, "user.note", &value, value.count)
-      return String(decoding: value.prefix(max(0, size)), as: UTF8.self)
-    }
-    let installation = Installation(root: machine.root)
-    try installation.apply(try machine.plan(.file))
-    #expect(note() == "by hand")
-    _ = try installation.undo()
-    #expect(note() == "by hand")
   }
 
   @Test func `a file with another mode counts as changed, a removed one does not`() throws {
