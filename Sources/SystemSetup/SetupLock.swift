@@ -31,9 +31,6 @@ final class SetupLock {
   ///
   /// - Throws: if another process holds it for too long, or it cannot be created.
   init(_ root: Root, _ matter: Matter, _ patience: Patience) throws(SetupError) {
-    // What this process and its commands create from here on is for the programs of all users, however strict root's
-    // umask is. resolvconf, for one, writes /etc/resolv.conf with the umask of its caller.
-    umask(0o022)
     for attempt in 0... {
       if let file = try SetupLock.open(root, matter) {
         // The previous holder may have removed the file, and another process may have created a new one.
@@ -69,13 +66,11 @@ final class SetupLock {
       parents.append(parent)
     }
     for name in parents.reversed() {
-      // Readable by all: the daemon, which runs as another user, watches the folder.
-      guard mkdir(name, 0o755) == 0 || errno == EEXIST else {
-        throw .last("mkdir", name)
-      }
+      guard mkdir(name, 0o755) == 0 || errno == EEXIST else { throw .last("mkdir", name) }
+      // Readable by all, whatever the umask: the daemon, which runs as another user, watches the state folder. An
+      // earlier version may have left that closed.
+      chmod(name, 0o755)
     }
-    // An application by an earlier version may have left it closed.
-    chmod(parents[0], 0o755)
     let path = root.real(matter.path)
     var descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     // A read-only file system can be locked too: the service's hooks only write below /run.

@@ -60,7 +60,11 @@ public struct SystemCommand: Hashable, Sendable, CustomStringConvertible {
     var words = arguments.map { strdup($0) } + [nil]
     defer { words.forEach { free($0) } }
     var pid: pid_t = 0
+    // What it creates is for the programs of all users, however strict root's umask is: resolvconf, for one, writes
+    // /etc/resolv.conf with that of its caller.
+    let mask = umask(0o022)
     let failure = posix_spawn(&pid, path, &actions, nil, &words, environ)
+    umask(mask)
     close(toChild[0])
     close(fromChild[1])
     defer { close(fromChild[0]) }
