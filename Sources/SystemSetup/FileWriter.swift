@@ -1,7 +1,7 @@
 // FileWriter.swift -- changes the state of a path atomically, so that a reader sees the old or the new state.
 //
 // Each system call that changes something is one step. The next run removes what a killed process has left beside a
-// file, so this code does not clean up after a failure.
+// file, so this code does not clean up after a failure, but for a file that the kernel does not let it replace.
 
 import CAccess
 import Files
@@ -104,7 +104,12 @@ struct FileWriter {
 
   private func moveIntoPlace(_ real: String) throws(SetupError) {
     try step("rename \(real)")
-    guard rename(FileWriter.temporary(of: real), real) == 0 else { throw .last("rename", real) }
+    let temporary = FileWriter.temporary(of: real)
+    guard rename(temporary, real) == 0 else {
+      let error = SetupError.last("rename", real)
+      unlink(temporary)
+      throw error
+    }
     synchronize(Root.parent(of: real))
   }
 

@@ -29,10 +29,18 @@ public enum SetupError: Error, Hashable, CustomStringConvertible {
         + "\nnothing was undone; --force restores the state before setup, --keep-changed too, and keeps these files "
         + "beside it, as FILE.httpdnsd-changed (a script as .FILE.httpdnsd-changed)"
     case .system(let path, let call, let number):
-      let isDenied = number == EACCES || number == EPERM
-      let advice = geteuid() != 0 ? "this needs root" : "it may be immutable: `lsattr` shows it, `chattr -i` ends that"
-      let help = isDenied ? "; \(advice)" : ""
+      let help = SetupError.help(path, number, isRoot: geteuid() == 0).map { "; \($0)" } ?? ""
       return "\(path): \(call): \(String(cString: strerror(number)))\(help)"
+    }
+  }
+
+  /// What helps if a call was not permitted; nil if that is unknown.
+  static func help(_ path: String, _ number: Int32, isRoot: Bool) -> String? {
+    switch number {
+    case EACCES where !isRoot, EPERM where !isRoot: "this needs root"
+    // Nothing else keeps root from replacing a file on this machine's disks.
+    case EPERM: "it is immutable, or its folder is (`lsattr -d` shows an i): `chattr -i \(path)` ends that"
+    default: nil
     }
   }
 

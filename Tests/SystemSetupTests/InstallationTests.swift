@@ -275,6 +275,37 @@ import Testing
     #expect(try machine.tree() == before)
   }
 
+  @Test func `a file that cannot be replaced is named with what helps, and nothing is left beside it`() throws {
+    let machine = Machine(for: .file)
+    machine.file("/etc/full/name", "")
+    let before = try machine.tree()
+    #expect(throws: SetupError.system(path: "\(machine.folder)/etc/full", call: "rename", number: EISDIR)) {
+      try FileWriter(root: machine.root).put(.text("text"), at: "/etc/full")
+    }
+    #expect(try machine.tree() == before)
+    let help = "it is immutable, or its folder is (`lsattr -d` shows an i): `chattr -i /etc/resolv.conf` ends that"
+    #expect(SetupError.help("/etc/resolv.conf", EPERM, isRoot: true) == help)
+    #expect(SetupError.help("/etc/resolv.conf", EPERM, isRoot: false) == "this needs root")
+    #expect(SetupError.help("/etc/resolv.conf", EIO, isRoot: true) == nil)
+  }
+
+  @Test(arguments: [SetupMethod.networkManager, .file])
+  func `a resolv.conf that is immutable stays, and so does setup until it can be undone`(method: SetupMethod) throws {
+    let machine = Machine(for: method)
+    let before = try machine.tree()
+    let installation = Installation(root: machine.root)
+    let writer = FileWriter(root: machine.root) { (step) throws(SetupError) in
+      guard step.hasSuffix("/etc/resolv.conf"), step.hasPrefix("write") else { return }
+      throw .system(path: "/etc/resolv.conf", call: "rename", number: EPERM)
+    }
+    try installation.apply(try machine.plan(method))
+    let applied = try machine.tree()
+    #expect(throws: SetupError.self) { try installation.takeBack(.refuse, writer) }
+    #expect(try machine.tree() == applied)
+    try installation.undo()
+    #expect(try machine.tree() == before)
+  }
+
   @Test func `a file that changes between plan and apply is not overwritten`() throws {
     let machine = Machine(for: .file)
     let plan = try machine.plan(.file)
