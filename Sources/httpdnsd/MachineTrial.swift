@@ -117,13 +117,19 @@ struct MachineTrial {
     return MachineTrial.verdict(about: instance)
   }
 
-  /// Whether programs get the answers of the daemon with an address.
-  static func verdict(about instance: IPAddress) -> Verdict {
+  /// Whether programs get the answers of the daemon with an address, or of any httpdnsd if that is nil.
+  static func verdict(about instance: IPAddress?) -> Verdict {
     switch ProgramLookup.find("\(InstanceName.fresh())") {
-    case .address(let text): text == "\(instance)" ? .used : .unused
+    case .address(let text):
+      MachineTrial.isAddress(text, of: instance) ? .used : .unused
     case .noAddress: .unused
     case .failed: .unknown
     }
+  }
+
+  private static func isAddress(_ text: String, of instance: IPAddress?) -> Bool {
+    guard let address = IPAddress(text: text) else { return false }
+    return instance.map { $0 == address } ?? InstanceName.isAddress(address)
   }
 }
 

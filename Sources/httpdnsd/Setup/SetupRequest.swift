@@ -49,17 +49,17 @@ struct SetupRequest {
     return plan.doubts + [obstacle(at: plan.nameserver)].compactMap { $0 }
   }
 
+  /// The beginning of a sentence that ends with the reason.
+  static let unused = "programs on this machine do not use httpdnsd: "
+  static let untried = "it could not be tried whether programs on this machine use httpdnsd"
+
   /// Why the machine's programs do not use httpdnsd although a method is applied; nil if they do.
-  ///
-  /// - Parameter method: nil if only root may know it.
-  func sentence(about method: SetupMethod?, _ nameserver: Nameserver) -> (text: String, isTried: Bool)? {
-    let unused = "programs on this machine do not use httpdnsd: "
+  func sentence(about method: SetupMethod, _ nameserver: Nameserver) -> (text: String, isTried: Bool)? {
     switch trial.verdict(at: nameserver) {
     case .used: return nil
-    case .unused:
-      return (unused + (method.map { Diversion($0, nameserver, root: root).reason } ?? "root can see why"), true)
-    case .silent(let reason): return (unused + reason, true)
-    case .unknown: return ("it could not be tried whether programs on this machine use httpdnsd", false)
+    case .unused: return (SetupRequest.unused + Diversion(method, nameserver, root: root).reason, true)
+    case .silent(let reason): return (SetupRequest.unused + reason, true)
+    case .unknown: return (SetupRequest.untried, false)
     }
   }
 

@@ -59,9 +59,7 @@ struct SetupStatusCommand: ParsableCommand {
     case .journal(let applied): journal = applied
     case .unreadable:
       print("applied: `sudo httpdnsd setup status` shows what, which needs root")
-      if let nameserver = (try? ListeningAddresses(config: config, root.place))?.nameserver, root.place.isMachine {
-        print(use(of: nil, nameserver))
-      }
+      if root.place.isMachine { print(use) }
       return
     case nil:
       print("nothing is applied")
@@ -75,11 +73,20 @@ struct SetupStatusCommand: ParsableCommand {
     for change in journal.changes where !change.isFolder { print("  \(change.path)") }
   }
 
-  private func use(of method: SetupMethod?, _ nameserver: Nameserver) -> String {
+  /// Whether programs use httpdnsd, for a user who may not know the address that they are to ask.
+  private var use: String {
+    switch MachineTrial.verdict(about: nil) {
+    case .used: "programs on this machine use httpdnsd"
+    case .unused, .silent: SetupRequest.unused + "root can see why"
+    case .unknown: SetupRequest.untried
+    }
+  }
+
+  private func use(of method: SetupMethod, _ nameserver: Nameserver) -> String {
     var request = SetupRequest(root.place)
     request.config = config
     if let sentence = request.sentence(about: method, nameserver) { return sentence.text }
-    let rival = method.flatMap { Diversion($0, nameserver, root: root.place).rival }
+    let rival = Diversion(method, nameserver, root: root.place).rival
     return "programs on this machine use httpdnsd" + (rival.map { "; but \($0)" } ?? "")
   }
 
