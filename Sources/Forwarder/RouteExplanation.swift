@@ -28,9 +28,9 @@ extension Forwarder {
   private func text(_ reason: RouteReason) -> String {
     switch reason {
     case .rule(let index, let pattern):
-      // The first rules are the daemon's own, for loop probes and instance names.
+      // The first rules are the daemon's own: for names by which it detects loops, and by which it is recognised.
       let own = preparation.plan.rules.count - configuration.rules.count
-      return index < own ? "a probe of our own" : "rule \(index - own + 1) (\(pattern))"
+      return index < own ? "httpdnsd's own name (\(pattern))" : "rule \(index - own + 1) (\(pattern))"
     case .hosts: return "hosts file \(configuration.names.hostsFile ?? "")"
     case .special(let zone): return "special name \(zone)"
     case .portal: return "captive portal's probe"

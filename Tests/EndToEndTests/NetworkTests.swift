@@ -327,6 +327,7 @@ struct NetworkTests {
         ("nas", "name of one label: LocalDNS", local), ("x.lan", "special name lan.: LocalDNS", local),
         ("1.2.3.4.", "address instead of a name: answered by httpdnsd itself", "httpdnsd itself"),
         ("captive.apple.com", "captive portal's probe: LocalDNS", local),
+        ("x.httpdnsd.test", "httpdnsd's own name (*.httpdnsd.test.): answered by httpdnsd itself", "httpdnsd itself"),
       ] {
         let output = try run("query", name)
         #expect(output.contains("\nroute        \(route)\nanswered by  \(answer)\n"), "\(output)")
