@@ -52,9 +52,9 @@ struct SetupNetworkManagerCommand: ParsableCommand {
     commandName: "networkmanager",
     abstract: "Put httpdnsd before NetworkManager's servers in /etc/resolv.conf.",
     discussion: """
-      NetworkManager stops writing /etc/resolv.conf (dns=none), which becomes a link to a file that lists httpdnsd and \
-      then the network's servers; a dispatcher script rewrites that file whenever the network changes. While httpdnsd \
-      is not running, and after it has answered SERVFAIL, the C library asks the network's servers.
+      NetworkManager stops writing /etc/resolv.conf (dns=none), which then lists httpdnsd before the network's servers; a \
+      dispatcher script rewrites it whenever the network changes. While httpdnsd is not running, and after it has \
+      answered SERVFAIL, the C library asks the network's servers.
 
       Example: sudo httpdnsd setup networkmanager --apply
       """)
