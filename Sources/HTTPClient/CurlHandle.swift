@@ -39,6 +39,8 @@ final class CurlHandle {
   private var isRepeatRefused = false
   /// Whether the current transfer got a connection that was opened ahead.
   private var tookSpare = false
+  /// The address of the latest socket that libcurl has opened for it.
+  private var opened: SocketAddress?
 
   /// Creates a handle for one carrier.
   init?(_ transfer: Transfer, _ settings: OriginSettings, _ carrier: CurlCarrier) {
@@ -100,7 +102,7 @@ final class CurlHandle {
     self.isWatched = isWatched
     socketError = 0
     (wasSent, isRepeatRefused) = (false, false)
-    tookSpare = false
+    (tookSpare, opened) = (false, nil)
     errorText[0] = 0
   }
 
@@ -161,10 +163,11 @@ final class CurlHandle {
     return address
   }
 
-  /// The address of its connection.
+  /// The address of its connection. libcurl tells it from the end of the TLS handshake on; older versions did before.
   var peer: SocketAddress? {
     let text = easy.string(CURLINFO_PRIMARY_IP)
-    return carrier.order.addresses.first { $0.host == text }
+    let host = text.isEmpty ? opened?.host : text
+    return carrier.order.addresses.first { $0.host == host }
   }
 
   /// libcurl is about to send the request: for the first time, or because a connection was closed on it.
@@ -180,7 +183,8 @@ final class CurlHandle {
   }
 
   fileprivate func openSocket(_ address: UnsafePointer<curl_sockaddr>) -> Int32 {
-    if carrier.spareCount > 0, let peer = socketAddress(address), let spare = carrier.takeSpare(to: peer) {
+    opened = socketAddress(address)
+    if carrier.spareCount > 0, let opened, let spare = carrier.takeSpare(to: opened) {
       tookSpare = true
       return spare
     }
