@@ -43,7 +43,7 @@ private final class Reports: @unchecked Sendable {
 }
 
 /// A machine at 192.0.2.7 behind a router at 192.0.2.1.
-private func connect(_ network: NetworkNamespace) throws {
+private func connect(_ network: ThreadNetwork) throws {
   try network.cable("m0", routerName: "r0", routerAddress: "02:00:5e:00:53:01")
   try network.routerIP("address add 192.0.2.1/24 dev r0")
   try network.ip("address add 192.0.2.7/24 dev m0")
@@ -51,17 +51,17 @@ private func connect(_ network: NetworkNamespace) throws {
 }
 
 private let hasNamespaces = ConditionTrait.enabled(
-  if: NetworkNamespace.isAvailable, "network namespaces need root and ip(8)")
+  if: ThreadNetwork.isAvailable, "network namespaces need root and ip(8)")
 
 @Suite(hasNamespaces) struct `The footing of connections` {
   private let server = IPAddress(text: "198.51.100.1")!
 
   /// Whether connections to a server go on after what `body` does.
   private func survive(
-    _ body: @escaping @Sendable (NetworkNamespace) throws -> Void, knowing: Bool = true
+    _ body: @escaping @Sendable (ThreadNetwork) throws -> Void, knowing: Bool = true
   ) throws -> Bool {
     nonisolated(unsafe) var result = false
-    try NetworkNamespace.onLoop { [server] network, loop in
+    try ThreadNetwork.onLoop { [server] network, loop in
       try connect(network)
       let reports = try Reports(on: loop)
       _ = await reports.all()
@@ -118,7 +118,7 @@ private let hasNamespaces = ConditionTrait.enabled(
 
 @Suite(hasNamespaces) struct `The network watch` {
   @Test func `a burst of changes is reported once`() throws {
-    try NetworkNamespace.onLoop { network, loop in
+    try ThreadNetwork.onLoop { network, loop in
       try network.cable("m0", routerName: "r0")
       let reports = try Reports(on: loop)
       #expect(await reports.all() == nil)
@@ -134,7 +134,7 @@ private let hasNamespaces = ConditionTrait.enabled(
   }
 
   @Test func `events without a change are not reported`() throws {
-    try NetworkNamespace.onLoop { network, loop in
+    try ThreadNetwork.onLoop { network, loop in
       try connect(network)
       try network.ip("address add 2001:db8::7/64 dev m0 nodad valid_lft 900 preferred_lft 800")
       let reports = try Reports(on: loop)
@@ -153,7 +153,7 @@ private let hasNamespaces = ConditionTrait.enabled(
   }
 
   @Test func `a cable that is pulled is noticed, and so is the route that is set again afterwards`() throws {
-    try NetworkNamespace.onLoop { network, loop in
+    try ThreadNetwork.onLoop { network, loop in
       try connect(network)
       let reports = try Reports(on: loop)
       _ = await reports.all()
@@ -172,7 +172,7 @@ private let hasNamespaces = ConditionTrait.enabled(
   }
 
   @Test func `an overflow of the kernel's queue is reported as a change`() throws {
-    try NetworkNamespace.onLoop { network, loop in
+    try ThreadNetwork.onLoop { network, loop in
       try connect(network)
       let reports = try Reports(on: loop)
       _ = await reports.all()
@@ -188,7 +188,7 @@ private let hasNamespaces = ConditionTrait.enabled(
   }
 
   @Test func `the network watch ends with its object`() throws {
-    try NetworkNamespace.onLoop { network, loop in
+    try ThreadNetwork.onLoop { network, loop in
       try network.cable("m0", routerName: "r0")
       let reports = try Reports(on: loop)
       try network.ip("address add 192.0.2.7/24 dev m0")
@@ -202,7 +202,7 @@ private let hasNamespaces = ConditionTrait.enabled(
 
 @Suite(hasNamespaces) struct `A real network's identity` {
   @Test func `another router with the same address is another network, until the first is back`() throws {
-    try NetworkNamespace.onLoop { network, loop in
+    try ThreadNetwork.onLoop { network, loop in
       try connect(network)
       let reports = try Reports(on: loop)
       let watch = try #require(reports.watch)
@@ -228,7 +228,7 @@ private let hasNamespaces = ConditionTrait.enabled(
   }
 
   @Test func `the identity prefers IPv4 and low metrics, and exists without a route`() throws {
-    try NetworkNamespace.onLoop { network, _ in
+    try ThreadNetwork.onLoop { network, _ in
       #expect(try NetworkIdentity.read() == .none)
       try network.cable("m0", routerName: "r0")
       try network.ip("address add 2001:db8::7/64 dev m0 nodad")

@@ -1,27 +1,26 @@
-// NetworkNamespace.swift -- a network of the test's own, by the kernel: namespaces(7).
+// ThreadNetwork.swift -- a network of the test's own, by the kernel: namespaces(7).
 //
 // A namespace belongs to a thread and ends with it, so nothing is left behind in any case.
 
 import EventLoop
 import Glibc
-import TestSupport
 
 /// A machine, named by the test, and a router that it is joined to by an Ethernet cable.
-final class NetworkNamespace: Sendable {
-  struct Failure: Error, CustomStringConvertible {
-    let description: String
+public final class ThreadNetwork: Sendable {
+  public struct Failure: Error, CustomStringConvertible {
+    public let description: String
   }
 
   private let router: Int32
   private let machine: Int32
 
   /// Whether this process may make namespaces, and has ip(8).
-  static let isAvailable: Bool =
+  public static let isAvailable: Bool =
     (try? run { network throws in try network.ip("link set lo up") }) != nil
 
   /// Runs `body` as a task on a loop, on a thread whose network is the machine's.
-  static func onLoop(
-    _ body: @escaping @Sendable (NetworkNamespace, EventLoop) async throws -> Void
+  public static func onLoop(
+    _ body: @escaping @Sendable (ThreadNetwork, EventLoop) async throws -> Void
   ) throws {
     let outcome = Outcome()
     let loop = try EventLoop()
@@ -38,11 +37,12 @@ final class NetworkNamespace: Sendable {
   }
 
   private final class Outcome: @unchecked Sendable {
-    var network: NetworkNamespace?
+    var network: ThreadNetwork?
     var failure: (any Error)?
   }
 
-  private static func run(_ body: @escaping (NetworkNamespace) throws -> Void) throws {
+  /// Runs `body` on a thread whose network is the machine's. What it expects is expected by no test.
+  public static func run(_ body: @escaping (ThreadNetwork) throws -> Void) throws {
     let job = Job(body)
     var thread = pthread_t()
     guard pthread_create(&thread, nil, networkThreadMain, Unmanaged.passRetained(job).toOpaque()) == 0 else {
@@ -53,8 +53,8 @@ final class NetworkNamespace: Sendable {
   }
 
   fileprivate init() throws {
-    router = try NetworkNamespace.enterNew()
-    machine = try NetworkNamespace.enterNew()
+    router = try ThreadNetwork.enterNew()
+    machine = try ThreadNetwork.enterNew()
   }
 
   deinit {
@@ -63,11 +63,11 @@ final class NetworkNamespace: Sendable {
   }
 
   /// Runs ip(8) on the machine.
-  func ip(_ arguments: String) throws {
-    try NetworkNamespace.spawn(["ip"] + arguments.split(separator: " ").map(String.init))
+  public func ip(_ arguments: String) throws {
+    try ThreadNetwork.spawn(["ip"] + arguments.split(separator: " ").map(String.init))
   }
 
-  func routerIP(_ arguments: String) throws {
+  public func routerIP(_ arguments: String) throws {
     setns(router, CLONE_NEWNET)
     defer { setns(machine, CLONE_NEWNET) }
     try ip(arguments)
@@ -75,13 +75,13 @@ final class NetworkNamespace: Sendable {
 
   /// Puts a cable between an interface of the machine and one of the router, switches both on, and waits until the kernel
   /// has seen that there is a link.
-  func cable(_ name: String, routerName: String, routerAddress: String? = nil) throws {
+  public func cable(_ name: String, routerName: String, routerAddress: String? = nil) throws {
     try ip("link add \(name) type veth peer name \(routerName)")
     try ip("link set \(routerName) netns /proc/\(getpid())/fd/\(router)")
     if let routerAddress { try routerIP("link set \(routerName) address \(routerAddress)") }
     try routerIP("link set \(routerName) up")
     try ip("link set \(name) up")
-    guard comes(within: .seconds(20), { NetworkNamespace.isRunning(name) }) else {
+    guard comes(within: .seconds(20), { ThreadNetwork.isRunning(name) }) else {
       throw Failure(description: "\(name) has no carrier")
     }
   }
@@ -113,18 +113,18 @@ final class NetworkNamespace: Sendable {
   }
 
   fileprivate final class Job {
-    let body: (NetworkNamespace) throws -> Void
+    let body: (ThreadNetwork) throws -> Void
     var failure: (any Error)?
 
-    init(_ body: @escaping (NetworkNamespace) throws -> Void) { self.body = body }
+    init(_ body: @escaping (ThreadNetwork) throws -> Void) { self.body = body }
 
     func run() {
-      do { try body(NetworkNamespace()) } catch { failure = error }
+      do { try body(ThreadNetwork()) } catch { failure = error }
     }
   }
 }
 
 private func networkThreadMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-  Unmanaged<NetworkNamespace.Job>.fromOpaque(context!).takeRetainedValue().run()
+  Unmanaged<ThreadNetwork.Job>.fromOpaque(context!).takeRetainedValue().run()
   return nil
 }
