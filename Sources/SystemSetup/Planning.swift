@@ -185,7 +185,8 @@ extension Plan {
         #!/bin/sh
         # Made by `httpdnsd setup resolvconf`; `httpdnsd setup undo` removes it.
         # The network may have other servers now: lists them in \(SetupPaths.network) for httpdnsd.
-        [ ! -x \(program) ] || exec \(program) setup renew --quiet
+        # resolvconf goes on if the program is gone, lacks a library, or fails.
+        [ ! -x \(program) ] || \(program) setup renew --quiet || :
 
         """, mode: 0o755), in: root)
     try addServiceHooks(root)

@@ -218,6 +218,18 @@ import Testing
     }
   }
 
+  @Test(arguments: [0, 1, 127, nil])
+  func `resolvconf goes on whatever its hook's program does, and without it`(status: Int?) throws {
+    let machine = Machine(for: .resolvconf)
+    let plan = try machine.plan(.resolvconf)
+    let script = try #require(plan.changes.first { $0.path == ResolvconfKind.hooks[0] }?.after.text)
+    let program = "\(machine.folder)/program"
+    if let status { machine.file("/program", "#!/bin/sh\necho $* > \(program).ran\nexit \(status)\n", mode: 0o755) }
+    let text = script.replacing("/usr/bin/httpdnsd", with: program)
+    #expect(SystemCommand("sh", "-e", "-c", text).run().status == 0)
+    #expect(machine.text("/program.ran") == (status == nil ? nil : "setup renew --quiet\n"))
+  }
+
   @Test func `a dispatcher of NetworkManager's that does not run causes a doubt`() throws {
     let machine = Machine(for: .networkManager)
     machine.file("/usr/lib/systemd/system/NetworkManager-dispatcher.service", "[Service]\n")
