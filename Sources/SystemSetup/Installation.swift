@@ -68,6 +68,8 @@ public struct Installation {
     case journal(Journal)
     /// Something is applied, and only root may read what.
     case unreadable
+    /// The journal is missing, but what setup has made is there.
+    case lost(Remains)
   }
 
   /// Reads what is applied, as far as this user may; nil if nothing is.
@@ -75,7 +77,8 @@ public struct Installation {
   /// - Throws: if the journal is damaged.
   public func application() throws(SetupError) -> Application? {
     do throws(SetupError) {
-      return try journal().map { .journal($0) }
+      if let journal = try journal() { return .journal(journal) }
+      return try remains().map { .lost($0) }
     } catch .system(_, _, EACCES) {
       return .unreadable
     } catch { throw error }
@@ -84,9 +87,14 @@ public struct Installation {
   /// Removes what setup has made, as far as it can be recognised without a journal: files that say so, and the first
   /// nameserver of an /etc/resolv.conf that says so.
   ///
-  /// - Returns: false, having done nothing, if the journal is not damaged.
-  public func abandon() throws(SetupError) -> Bool {
-    guard case .file(let octets, _) = try root.state(of: SetupPaths.journal), Journal(octets: octets) == nil else {
+  /// - Parameter isForced: whether also to do it if the journal is damaged, not only if it is missing.
+  /// - Returns: false, having done nothing, if the journal is sound, or if nothing is applied.
+  public func abandon(isForced: Bool = false) throws(SetupError) -> Bool {
+    var damaged: [UInt8]?
+    if case .file(let octets, _) = try root.state(of: SetupPaths.journal) {
+      guard isForced, Journal(octets: octets) == nil else { return false }
+      damaged = octets
+    } else if try remains() == nil {
       return false
     }
     let locks = [try SetupLock(root, .names, patience), try SetupLock(root, .files, patience)]
@@ -102,8 +110,13 @@ public struct Installation {
       let text = root.text(of: SetupPaths.resolver) ?? ""
       try writer.put(.text(ResolverText.withoutOurs(text) ?? text), at: SetupPaths.resolver)
     }
-    _ = try keep(.file(octets, FileAttributes(mode: 0o600)), of: SetupPaths.journal, writer)
-    try writer.put(.absent, at: SetupPaths.journal)
+    for folder in [SetupPaths.unitFolder, Root.parent(of: SetupPaths.resolvedDropIn)] { rmdir(root.real(folder)) }
+    try writer.put(.absent, at: SetupPaths.readyMark)
+    rmdir(root.real(Root.parent(of: SetupPaths.readyMark)))
+    if let damaged {
+      _ = try keep(.file(damaged, FileAttributes(mode: 0o600)), of: SetupPaths.journal, writer)
+      try writer.put(.absent, at: SetupPaths.journal)
+    }
     removeFolder()
     return true
   }
@@ -117,6 +130,7 @@ public struct Installation {
     if let applied = try journal() {
       throw .refused("`setup \(applied.method.rawValue)` is applied already; run `httpdnsd setup undo` first")
     }
+    if let remains = try remains() { throw .refused("\(remains)") }
     do throws(SetupError) {
       try begin(plan, FileWriter(root: root))
     } catch {

@@ -152,8 +152,8 @@ extension Plan {
         # The network may have other servers now: lists them in /etc/resolv.conf, after httpdnsd.
         \(Quoting.shell(program)) setup renew --quiet
         status=$?
-        case $status in 126 | 127) ;; *) exit $status ;; esac
-        # The program is gone: lists the network's servers alone, if the file is still httpdnsd's.
+        case $status in 1 | 126 | 127) ;; *) exit $status ;; esac
+        # The program fails or is gone: lists the network's servers alone, if the file is still httpdnsd's.
         read -r line < /etc/resolv.conf
         [ "$line" = '\(ResolverText.comment)' ] || exit 0
         grep -q '^nameserver' \(FollowingFiles.networkManagerFile) || exit 0

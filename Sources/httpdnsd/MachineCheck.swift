@@ -148,7 +148,9 @@ struct MachineCheck {
 
   /// Whether what setup has made still has its effect after a change of network.
   private mutating func checkSetup() {
-    guard case .journal(let journal) = try? Installation(root: Root()).application() else { return }
+    let application = try? Installation(root: Root()).application()
+    if case .lost(let remains) = application { add("setup", .problem, "\(remains)") }
+    guard case .journal(let journal) = application else { return }
     if journal.method == .networkManager, let obstacle = DispatcherUnit.obstacle(in: Root()) {
       add("setup", .problem, obstacle)
     }
@@ -173,7 +175,7 @@ struct MachineCheck {
         let reason = Diversion(journal.method, journal.nameserver, root: Root()).reason
         add("nameserver", .problem, "`setup \(journal.method.rawValue)` is applied, but \(unused): \(reason)")
       case .unreadable: add("nameserver", .problem, "setup is applied, but \(unused); `sudo httpdnsd doctor` shows why")
-      case nil:
+      case .lost, nil:
         add("nameserver", isListed == true ? .problem : .note, isListed == false ? text : "\(text), but \(unused)")
       }
     case .used:

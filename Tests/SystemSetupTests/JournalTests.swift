@@ -1,5 +1,6 @@
 // JournalTests.swift -- the journal's octets mean the journal, and nothing else does.
 
+import Glibc
 import Testing
 
 @testable import SystemSetup
@@ -46,7 +47,8 @@ import Testing
       throw SetupError.refused("not refused")
     }
     #expect(reason.contains("undo --force"))
-    #expect(try installation.abandon())
+    #expect(try !installation.abandon())
+    #expect(try installation.abandon(isForced: true))
     #expect(try installation.journal() == nil)
     let after = try machine.tree()
     let left = after.keys.filter { before[$0] == nil && $0.contains("httpdnsd") && after[$0] != .folder(mode: 0o755) }
@@ -54,5 +56,43 @@ import Testing
     let servers = ResolverText.servers(of: machine.text("/etc/resolv.conf") ?? "")
     #expect(!servers.contains("127.0.0.1") || method == .resolvconf)
     #expect(!servers.isEmpty)
+  }
+
+  @Test(arguments: SetupMethod.allCases, [false, true])
+  func `what setup has made is recognised and removed without a journal`(
+    method: SetupMethod, isFolderGone: Bool
+  ) throws {
+    let machine = Machine(for: method)
+    let before = try machine.tree()
+    let installation = Installation(root: machine.root)
+    #expect(try installation.remains() == nil)
+    #expect(try !installation.abandon(isForced: true))
+    try installation.apply(try machine.plan(method))
+    #expect(try installation.remains() == nil)
+    for name in machine.root.names(in: SetupPaths.state) where isFolderGone || name == "journal" {
+      machine.remove("\(SetupPaths.state)/\(name)")
+    }
+    if isFolderGone { rmdir(machine.folder + SetupPaths.state) }
+    guard case .lost(let remains) = try installation.application() else { throw SetupError.refused("not lost") }
+    #expect(remains.paths.allSatisfy { machine.root.exists($0) } && "\(remains)".contains("`httpdnsd setup undo`"))
+    let again = try machine.plan(method)
+    #expect(throws: SetupError.refused("\(remains)")) { try installation.apply(again) }
+    #expect(try installation.undo() == nil)
+    #expect(try installation.abandon())
+    #expect(try installation.application() == nil)
+    let after = try machine.tree()
+    #expect(after.keys.filter { before[$0] == nil && after[$0] != .folder(mode: 0o755) } == [])
+    let servers = ResolverText.servers(of: machine.text("/etc/resolv.conf") ?? "")
+    #expect(!servers.contains("127.0.0.1") || method == .resolvconf)
+    #expect(!servers.isEmpty)
+  }
+
+  @Test func `a link of an earlier version to a file that is gone is recognised without a journal`() throws {
+    let machine = Machine(for: .networkManager)
+    machine.link("/etc/resolv.conf", to: SetupPaths.following)
+    let installation = Installation(root: machine.root)
+    #expect(try installation.remains()?.paths == ["/etc/resolv.conf"])
+    #expect(try installation.abandon())
+    #expect(try installation.application() == nil)
   }
 }

@@ -39,11 +39,14 @@ enum Setup {
     return undone.journal.method
   }
 
-  /// Removes what setup has made if its journal is damaged; otherwise does nothing and returns false.
-  static func abandon(_ root: Root) throws -> Bool {
+  /// Removes what setup has made if its journal is missing, or, by force, damaged; otherwise does nothing and returns
+  /// false.
+  static func abandon(_ root: Root, isForced: Bool) throws -> Bool {
+    let installation = Installation(root: root)
+    if try attempt({ () throws(SetupError) in try installation.remains() }) != nil { try needRoot(root) }
     let isAbandoned = try attempt { () throws(SetupError) in
       if root.isMachine, geteuid() != 0 { return false }
-      return try Installation(root: root).abandon()
+      return try installation.abandon(isForced: isForced)
     }
     // Of every method, since none is known.
     if isAbandoned { try run(Journal.commandsAfterLoss, root, isQuiet: true) }

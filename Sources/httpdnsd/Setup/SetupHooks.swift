@@ -91,6 +91,10 @@ struct SetupRenewCommand: ParsableCommand {
   func run() throws {
     let root = options.root.place
     if try Setup.journal(root) != nil { try Setup.needRoot(root) }
+    // NetworkManager's script then lists the network's servers alone.
+    if let remains = try Setup.attempt({ () throws(SetupError) in try Installation(root: root).remains() }) {
+      throw Setup.failure("\(remains)")
+    }
     switch try Setup.attempt({ () throws(SetupError) in try Installation(root: root).renew() }) {
     case .written(let path): options.say("\(path) was rewritten")
     case .same(let path): options.say("\(path) already lists the network's servers")

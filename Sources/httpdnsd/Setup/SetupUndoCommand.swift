@@ -32,8 +32,9 @@ struct SetupUndoCommand: ParsableCommand {
   }
 
   func run() throws {
-    if force, try Setup.abandon(root.place) {
-      if !quiet { print("what setup has made is removed; check /etc/resolv.conf") }
+    if try Setup.abandon(root.place, isForced: force) {
+      // Also with --quiet: a file that setup has replaced is not what it was.
+      Setup.report(["what setup has made is removed; the state before is not known: check /etc/resolv.conf"])
       return
     }
     let method = try Setup.undo(force ? .overwrite : keepChanged ? .setAside : .refuse, root.place, isQuiet: quiet)
@@ -60,6 +61,9 @@ struct SetupStatusCommand: ParsableCommand {
     case .unreadable:
       print("applied: `sudo httpdnsd setup status` shows what, which needs root")
       if root.place.isMachine { print(use) }
+      return
+    case .lost(let remains):
+      print(remains)
       return
     case nil:
       print("nothing is applied")
