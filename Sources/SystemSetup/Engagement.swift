@@ -106,7 +106,8 @@ public struct Engagement {
     guard current == .absent || change.isRewritten(current) else { return .replaced(path: change.path) }
     let servers = root.text(of: FollowingFiles.networkManagerFile) ?? ""
     let isResolver = journal.method == .networkManager
-    let text = isResolver ? FollowingFiles.resolver(journal.nameserver, servers) : FollowingFiles.network(root)
+    let text = change.withFirstLine(
+      isResolver ? FollowingFiles.resolver(journal.nameserver, servers) : FollowingFiles.network(root))
     guard current.text != text else { return .same(path: change.path) }
     try FileWriter(root: root).put(.text(text), at: change.path)
     return .written(path: change.path)

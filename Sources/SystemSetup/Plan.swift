@@ -17,16 +17,20 @@ public struct Change: Hashable, Sendable {
     case replace
     /// The file is a mount point and is overwritten in place.
     case overwrite
-    /// The file is our own as long as it has our first line; hooks may rewrite it at any time.
+    /// The file is our own as long as its first line says so; hooks may rewrite it at any time.
     case ours
   }
 
-  /// Whether a state of a file of ours is one that hooks have written.
+  /// Whether a state of a file of ours is one that hooks have written, also those of another version.
   func isRewritten(_ current: FileState) -> Bool {
-    guard kind == .ours, let line = after.text?.prefix(while: { $0 != "\n" }), let text = current.text else {
-      return false
-    }
-    return text.hasPrefix("\(line)\n")
+    guard kind == .ours, let text = current.text else { return false }
+    return ResolverText.isOurs(text.prefix { $0 != "\n" })
+  }
+
+  /// The text with the first line that the file got when setup was applied, which hooks of that version look for.
+  func withFirstLine(_ text: String) -> String {
+    guard let line = after.text?.prefix(while: { $0 != "\n" }) else { return text }
+    return String(line + text.drop { $0 != "\n" })
   }
 
   /// Whether this only creates a folder for another change.

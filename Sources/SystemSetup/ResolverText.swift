@@ -26,7 +26,7 @@ enum ResolverText {
   /// Returns a text that `first` returned without our nameserver; nil if it is not one of these.
   static func withoutOurs(_ text: String) -> String? {
     var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-    guard lines.first == comment else { return nil }
+    guard let first = lines.first, isOurs(first[...]) else { return nil }
     lines.removeFirst()
     if let ours = lines.firstIndex(where: { server(of: $0) != nil }) { lines.remove(at: ours) }
     return lines.joined(separator: "\n")
@@ -34,6 +34,9 @@ enum ResolverText {
 
   /// Returns the nameservers of a text in order.
   static func servers(of text: String) -> [String] { servers(text.split(separator: "\n").map(String.init)) }
+
+  /// Whether a first line is that of a text that this or an earlier version made.
+  static func isOurs(_ line: Substring) -> Bool { line.hasPrefix("#") && line.contains(SetupPaths.mark) }
 
   /// The first line of a text that this made.
   static let comment = "# httpdnsd is asked first; `httpdnsd setup undo` reverts this."
