@@ -37,6 +37,35 @@ LINKS = {
     f"[Match]\nName=peer0\n[Network]\nAddress={SERVER}/32\nAddress={OTHER_SERVER}/32\nLinkLocalAddressing=no\n",
 }
 LINK = f"[Match]\nName=net0\n[Network]\nAddress=10.9.9.2/24\nLinkLocalAddressing=no\nDNS={SERVER}\n"
+CONNECTION = f"""[connection]
+id=net0
+type=ethernet
+interface-name=net0
+[ipv4]
+method=manual
+address1=10.9.9.2/24
+dns={SERVER};
+dns-search=corp.example;
+[ipv6]
+method=disabled
+"""
+# NetworkManager leaves a veth alone unless it is told otherwise.
+DEVICES = """[keyfile]
+unmanaged-devices=interface-name:peer0
+[device-net0]
+match-device=interface-name:net0
+managed=1
+"""
+# What brings the network up gives resolvconf its record.
+RECORD = f"""[Unit]
+After=resolvconf.service
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/sh -c 'echo nameserver {SERVER} | resolvconf -a net0'
+[Install]
+WantedBy=multi-user.target
+"""
 
 
 class Scene:
@@ -184,8 +213,8 @@ class Scene:
           if path.is_symlink():
             found[key] = (*owner, os.readlink(path))
           elif path.is_file():
-            # Who owns /etc/resolv.conf may have written the same lines again.
-            changed = 0 if self.is_rewritten and name == "resolv.conf" else status.st_mtime_ns
+            # Who owns /etc/resolv.conf may have written the same lines again, also for other programs.
+            changed = 0 if self.is_rewritten and name in ("resolv.conf", "resolvconf_resolvers.conf") else status.st_mtime_ns
             found[key] = (*owner, changed, hashlib.sha256(path.read_bytes()).hexdigest())
           else:
             found[key] = owner
@@ -196,3 +225,20 @@ class Scene:
     after = self.tree()
     different = sorted(path for path in (before.keys() | after.keys()) - but if before.get(path) != after.get(path))
     check(not different, f"{text}: /etc is octet for octet as before {different or ''}")
+
+
+def beside(machine: Machine, package: str, is_installed: bool = True) -> Scene:
+  """A machine of which NetworkManager, Debian's resolvconf or openresolv writes /etc/resolv.conf, also after a boot."""
+  packages = {"networkmanager": "network-manager"}
+  scene = Scene(machine, (packages.get(package, package),), is_installed)
+  if package == "networkmanager":
+    machine.write("/etc/NetworkManager/system-connections/net0.nmconnection", CONNECTION, 0o600)
+    (machine.root / "etc/systemd/system/NetworkManager-wait-online.service").symlink_to("/dev/null")
+    machine.write("/etc/NetworkManager/conf.d/10-test.conf", DEVICES)
+    machine.write("/etc/systemd/network/net0.network", "[Match]\nName=net0\n[Link]\nUnmanaged=yes\n")
+  else:
+    machine.write("/etc/systemd/network/net0.network", LINK)
+    machine.write("/etc/systemd/system/record.service", RECORD)
+    scene.enable("record.service", "/etc")
+  scene.resolver("../run/resolvconf/resolv.conf" if package == "resolvconf" else "", "")
+  return scene

@@ -13,6 +13,8 @@ from machine import check, wait_for
 from scene import NETWORK, OTHER_SERVER, ORDINARY, PROVIDER, SERVER, SERVICE, Scene
 
 PROGRAM = "/usr/local/bin/httpdnsd"
+# What `nmcli connection modify` writes again.
+CONNECTION_FILE = "etc/NetworkManager/system-connections/net0.nmconnection"
 USED = "programs on this machine use httpdnsd"
 UNUSED = "programs on this machine do not use httpdnsd: "
 # A server that is not httpdnsd, and says of every name what the network's says.
@@ -22,15 +24,42 @@ STRANGER = pathlib.Path(__file__).parent / "plain_dns.py"
 @contextlib.contextmanager
 def without_program(scene: Scene):
   """The program was deleted; it comes back."""
-  path = scene.machine.root / PROGRAM.lstrip("/")
-  shutil.move(path, path.with_suffix(".away"))
+  with away(scene.machine.root / PROGRAM.lstrip("/")):
+    yield
+
+
+@contextlib.contextmanager
+def without_library(scene: Scene):
+  """A library of the program is missing; it comes back."""
+  libraries = scene.machine.run("ldd", PROGRAM).splitlines()
+  library = next(line.split()[2] for line in libraries if "libevent" in line)
+  with away(scene.machine.root / library.lstrip("/")):
+    check("error while loading" in scene.machine.run("httpdnsd", check=False), f"the program lacks {library}")
+    yield
+
+
+@contextlib.contextmanager
+def away(path: pathlib.Path):
+  """A file is away for a while."""
+  moved = path.with_name(f"{path.name}.away")
+  shutil.move(path, moved)
   yield
-  shutil.move(path.with_suffix(".away"), path)
+  shutil.move(moved, path)
 
 
-def deleted(scene: Scene, method: str, has_boot: bool = True) -> None:
-  """The program is deleted, then the service stops, or is killed, or the machine loses power, unless its network would not
-  come back by itself."""
+def change_network(scene: Scene, method: str, server: str) -> None:
+  """The network has another server, as NetworkManager or resolvconf learns it."""
+  machine = scene.machine
+  if method == "networkmanager":
+    machine.run("nmcli", "connection", "modify", "net0", "ipv4.dns", server)
+    machine.run("nmcli", "connection", "up", "net0")
+    wait_for(f"{server} in resolv.conf", lambda: server in machine.run("cat", "/etc/resolv.conf"))
+  elif method == "resolvconf":
+    machine.run("resolvconf", "-a", "net0", text=f"nameserver {server}\n")
+
+
+def deleted(scene: Scene, method: str) -> None:
+  """The program is deleted, then the service stops; or a library is missing, then it is killed."""
   machine, before = scene.machine, scene.tree()
   scene.setup(method, "--apply")
   scene.expect(PROVIDER, "applied, the provider answers")
@@ -39,17 +68,40 @@ def deleted(scene: Scene, method: str, has_boot: bool = True) -> None:
     scene.expect(NETWORK, "the program is deleted, the service stopped: the network's server answers", 10)
   machine.run("systemctl", "start", SERVICE)
   scene.expect(PROVIDER, "the program is back, the service started: the provider answers", 3)
-  with without_program(scene):
+  with without_library(scene):
+    change_network(scene, method, OTHER_SERVER)
     os.kill(machine.main_pid(), 9)
-    scene.expect(NETWORK, "deleted and killed: the network's server answers", 20)
+    scene.expect(NETWORK, "killed, on another network: its server answers", 20)
+    change_network(scene, method, SERVER)
+    scene.expect(NETWORK, "on the first network its server answers")
   machine.run("systemctl", "restart", SERVICE)
+  renew(scene, method)
   scene.expect(PROVIDER, "back again: the provider answers", 5)
-  if has_boot:
-    with without_program(scene):
-      scene.power_cut()
-      scene.expect(NETWORK, "deleted, and the power is cut: after the boot the network's server answers", 10)
-    machine.run("systemctl", "restart", SERVICE)
-    scene.expect(PROVIDER, "back after the boot: the provider answers", 5)
+  scene.setup("undo")
+  scene.expect(NETWORK, "undone, the network's server answers", 3)
+  scene.same(before, "undone after all of it", but={CONNECTION_FILE})
+
+
+def renew(scene: Scene, method: str) -> None:
+  """NetworkManager's script has listed the network's servers alone, until it runs again."""
+  if method == "networkmanager":
+    scene.setup("renew")
+    check("nameserver 127.0.0.1" in scene.machine.run("cat", "/etc/resolv.conf"), "`setup renew` lists httpdnsd again")
+
+
+def power_lost(scene: Scene, method: str) -> None:
+  """The machine loses its power, and starts with the program, then without it."""
+  before = scene.tree()
+  scene.setup(method, "--apply")
+  scene.power_cut()
+  scene.expect(PROVIDER, "the power is cut: after the boot the provider answers", 10)
+  check(USED in scene.setup("status"), "status says that programs use httpdnsd")
+  with without_program(scene):
+    scene.power_cut()
+    scene.expect(NETWORK, "deleted, and the power is cut: after the boot the network's server answers", 10)
+  scene.machine.run("systemctl", "restart", SERVICE)
+  renew(scene, method)
+  scene.expect(PROVIDER, "back after the boot: the provider answers", 5)
   scene.setup("undo")
   scene.expect(NETWORK, "undone, the network's server answers", 3)
   scene.same(before, "undone after all of it")
@@ -228,13 +280,9 @@ def hook_missing(scene: Scene) -> None:
   check("NetworkManager-dispatcher" in said, "masked later: doctor says so")
   machine.run("systemctl", "unmask", unit)
   with without_program(scene), stopped_only(scene):
-    machine.run("nmcli", "connection", "modify", "net0", "ipv4.dns", OTHER_SERVER)
-    machine.run("nmcli", "connection", "up", "net0")
-    wait_for("the network's other server", lambda: OTHER_SERVER in machine.run("cat", "/etc/resolv.conf"))
+    change_network(scene, "networkmanager", OTHER_SERVER)
     scene.expect(NETWORK, "the program is deleted, the network another one: its server answers")
-    machine.run("nmcli", "connection", "modify", "net0", "ipv4.dns", SERVER)
-    machine.run("nmcli", "connection", "up", "net0")
-    wait_for("the network's server", lambda: OTHER_SERVER not in machine.run("cat", "/etc/resolv.conf"))
+    change_network(scene, "networkmanager", SERVER)
   machine.run("systemctl", "start", SERVICE)
   scene.setup("undo")
 
@@ -264,7 +312,9 @@ def disturbed(scene: Scene, method: str) -> None:
   original = None if path.is_symlink() else (path.read_bytes(), path.stat().st_mode)
   scene.setup(method, "--apply")
   for command in DISTURBANCES[method]:
-    machine.run(*command)
+    # Just restarted, NetworkManager refuses others.
+    wait_for(" ".join(command), lambda command=command: machine.run(
+      "sh", "-c", "\"$@\" && echo done", "sh", *command, check=False).endswith("done\n"), pause=0.5)
     scene.expect(PROVIDER, f"{' '.join(command)}: the provider answers", 5)
   check(USED in scene.setup("status"), "status says that programs use httpdnsd")
   if method in ("networkmanager", "file"):
