@@ -7,12 +7,18 @@ import contextlib
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
+import time
 
 from machine import check, wait_for
 from scene import NETWORK, OTHER_SERVER, ORDINARY, PROVIDER, SERVER, SERVICE, Scene
 
 PROGRAM = "/usr/local/bin/httpdnsd"
+# Seconds after which systemd has started a daemon again that hangs, as docs/setup.md says.
+WATCHDOG = 15
+# A program that waits for a server for a second only.
+IMPATIENT = ("env", "RES_OPTIONS=timeout:1 attempts:1")
 # What `nmcli connection modify` writes again.
 CONNECTION_FILE = "etc/NetworkManager/system-connections/net0.nmconnection"
 USED = "programs on this machine use httpdnsd"
@@ -105,6 +111,25 @@ def power_lost(scene: Scene, method: str) -> None:
   scene.setup("undo")
   scene.expect(NETWORK, "undone, the network's server answers", 3)
   scene.same(before, "undone after all of it")
+
+
+def hanging(scene: Scene, method: str) -> None:
+  """The daemon hangs until systemd starts it again."""
+  scene.setup(method, "--apply")
+  scene.expect(PROVIDER, "applied, the provider answers")
+  hung = time.monotonic()
+  os.kill(scene.machine.main_pid(), signal.SIGSTOP)
+  if method in ("networkmanager", "file"):
+    address, taken = scene.address(ORDINARY), time.monotonic() - hung
+    check(address == NETWORK and taken < 5, f"the daemon hangs: the network's server answers after {taken:.1f} s")
+  else:
+    scene.setup("pause")
+    scene.expect(NETWORK, "the daemon hangs: after `setup pause` the network's server answers", 3)
+    scene.setup("resume")
+  wait_for("the provider's answer", lambda: scene.address(IMPATIENT) == PROVIDER, WATCHDOG)
+  check(True, f"{time.monotonic() - hung:.0f} s after the daemon has begun to hang the provider answers")
+  scene.setup("undo")
+  scene.expect(NETWORK, "undone, the network's server answers", 3)
 
 
 def confined(scene: Scene, method: str) -> None:
