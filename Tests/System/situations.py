@@ -132,6 +132,37 @@ def hanging(scene: Scene, method: str) -> None:
   scene.expect(NETWORK, "undone, the network's server answers", 3)
 
 
+def lost(scene: Scene, method: str) -> None:
+  """What setup knows of the state before is deleted while it is applied."""
+  machine, before = scene.machine, scene.tree()
+  path = machine.root / "etc/resolv.conf"
+  original = None if path.is_symlink() else (path.read_bytes(), path.stat().st_mode)
+  scene.setup(method, "--apply")
+  machine.run("rm", "-r", "/var/lib/httpdnsd-setup")
+  scene.expect(PROVIDER, "setup's state folder is deleted: the provider answers")
+  reason = "journal is missing, so setup does not know the state before; `httpdnsd setup undo` removes"
+  for command in (("httpdnsd", "setup", "status"), (*ORDINARY, "httpdnsd", "setup", "status"), ("httpdnsd", "doctor"),
+                  ("httpdnsd", "setup", method, "--apply")):
+    check(reason in machine.run(*command, check=False), f"`{' '.join(command)}` says so")
+  said = machine.run(*ORDINARY, "httpdnsd", "setup", "undo", check=False)
+  check("needs root" in said, "as an ordinary user, undo says what it needs")
+  machine.run("systemctl", "stop", SERVICE)
+  change_network(scene, method, OTHER_SERVER)
+  scene.expect(NETWORK, "stopped, on another network: its server answers", 3)
+  change_network(scene, method, SERVER)
+  machine.run("systemctl", "start", SERVICE)
+  check("what setup has made is removed" in scene.setup("undo", "--quiet"), "undo says what it has done")
+  scene.expect(NETWORK, "undone, the network's server answers", 3)
+  if method == "networkmanager":
+    wait_for("NetworkManager's resolv.conf", lambda: path.read_bytes() == original[0])
+  scene.same(before, "undone", but={CONNECTION_FILE} | ({"etc/resolv.conf"} if original else set()))
+  if original:
+    text = path.read_text()
+    check("httpdnsd" not in text and "127.0.0.1" not in text, "/etc/resolv.conf does not name httpdnsd")
+    path.write_bytes(original[0])
+    path.chmod(original[1])
+
+
 def confined(scene: Scene, method: str) -> None:
   """Programs that do not see /var, as in a rootless container."""
   before = scene.tree()
