@@ -4,11 +4,13 @@ Each is a function of a scene on which nothing is applied, and leaves it so.
 """
 
 import contextlib
+import fcntl
 import os
 import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 from machine import check, wait_for
@@ -21,6 +23,8 @@ WATCHDOG = 15
 IMPATIENT = ("env", "RES_OPTIONS=timeout:1 attempts:1")
 # What `nmcli connection modify` writes again.
 CONNECTION_FILE = "etc/NetworkManager/system-connections/net0.nmconnection"
+# FS_IOC_GETFLAGS, FS_IOC_SETFLAGS and FS_IMMUTABLE_FL of linux/fs.h.
+GET_FLAGS, SET_FLAGS, IMMUTABLE = 0x80086601, 0x40086602, 0x10
 USED = "programs on this machine use httpdnsd"
 UNUSED = "programs on this machine do not use httpdnsd: "
 # A server that is not httpdnsd, and says of every name what the network's says.
@@ -161,6 +165,37 @@ def lost(scene: Scene, method: str) -> None:
     check("httpdnsd" not in text and "127.0.0.1" not in text, "/etc/resolv.conf does not name httpdnsd")
     path.write_bytes(original[0])
     path.chmod(original[1])
+
+
+def immutable(scene: Scene, method: str) -> None:
+  """The administrator makes /etc/resolv.conf immutable before setup, then before undo."""
+  machine, before = scene.machine, scene.tree()
+  reason = "Operation not permitted; it is immutable, or its folder is (`lsattr -d` shows an i): `chattr -i /etc/resolv.conf`"
+  with unchangeable(scene):
+    check(reason in scene.setup(method, "--apply", check=False), "/etc/resolv.conf is immutable: setup says so")
+    scene.expect(NETWORK, "the network's server answers")
+    scene.same(before, "refused")
+    check("nothing is applied" in scene.setup("status"), "status says so")
+  scene.setup(method, "--apply")
+  applied = scene.tree()
+  with unchangeable(scene):
+    check(reason in scene.setup("undo", check=False), "made immutable later: undo says so")
+    scene.expect(PROVIDER, "the provider answers")
+    scene.same(applied, "what is applied is whole")
+  check("is undone" in scene.setup("undo"), "undo works afterwards")
+  scene.expect(NETWORK, "undone, the network's server answers", 3)
+  scene.same(before, "undone")
+
+
+@contextlib.contextmanager
+def unchangeable(scene: Scene):
+  """/etc/resolv.conf is immutable for a while, as `chattr +i` makes it."""
+  with open(scene.machine.root / "etc/resolv.conf", "rb") as file:
+    flags = bytearray(8)
+    fcntl.ioctl(file, GET_FLAGS, flags)
+    fcntl.ioctl(file, SET_FLAGS, (int.from_bytes(flags, sys.byteorder) | IMMUTABLE).to_bytes(8, sys.byteorder))
+    yield
+    fcntl.ioctl(file, SET_FLAGS, bytes(flags))
 
 
 def confined(scene: Scene, method: str) -> None:
