@@ -198,6 +198,15 @@ def unchangeable(scene: Scene):
     fcntl.ioctl(file, SET_FLAGS, bytes(flags))
 
 
+def without_effect(scene: Scene, method: str, reason: str, text: str) -> None:
+  """Setup is applied where names do not go to httpdnsd."""
+  said = scene.machine.run("sh", "-c", f"httpdnsd setup {method} --apply; echo exit code $?")
+  check("applied, but programs on this machine do not use httpdnsd" in said and reason in said and "exit code 1" in said,
+        f"{text}: `--apply` says that it has no effect, and why, and fails")
+  scene.expect(NETWORK, "the network's server answers")
+  scene.setup("undo")
+
+
 def confined(scene: Scene, method: str) -> None:
   """Programs that do not see /var, as in a rootless container."""
   before = scene.tree()
@@ -303,6 +312,10 @@ def replaced(scene: Scene, method: str) -> None:
 def resolved_diverted(scene: Scene) -> None:
   """What keeps systemd-resolved from asking httpdnsd."""
   machine = scene.machine
+  late = "/etc/systemd/resolved.conf.d/zz-late.conf"
+  machine.write(late, f"[Resolve]\nDNS=\nDNS={SERVER}\n")
+  without_effect(scene, "resolved", "resets DNS=", "a later drop-in resets the servers")
+  machine.run("rm", late)
   scene.setup("resolved", "--apply")
   with stopped(scene):
     said = scene.setup("status")
@@ -310,7 +323,6 @@ def resolved_diverted(scene: Scene) -> None:
   scene.setup("pause")
   tells(scene, "has not taken over", "paused")
   scene.setup("resume")
-  late = "/etc/systemd/resolved.conf.d/zz-late.conf"
   machine.write(late, f"[Resolve]\nDNS=\nDNS={SERVER}\n")
   machine.run("systemctl", "restart", "systemd-resolved")
   tells(scene, "resets DNS=", "a later drop-in resets the servers")
