@@ -7,15 +7,15 @@ import subprocess
 from pathlib import Path
 
 from machine import REPOSITORY, Machine, check, wait_for
-from scene import CONFIGURATION, CONFIGURATION_FILE, LINK, NAME, NETWORK, PROVIDER, SERVICE, Scene
+from scene import CONFIGURATION, CONFIGURATION_FILE, LINK, NAME, NETWORK, PROVIDER, SERVER, SERVICE, Scene
 
 RESOLVER = "../run/systemd/resolve/stub-resolv.conf"
 LINK_FILE = "/etc/systemd/network/net0.network"
 # What systemd-sysusers writes.
 USERS = {f"etc/{name}{old}" for name in ("passwd", "group", "shadow", "gshadow") for old in ("", "-")} | {"etc/.pwd.lock"}
 # Where dpkg's own scripts find their programs.
-DPKG = ("env", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND=noninteractive", "dpkg")
-
+ENVIRONMENT = ("env", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND=noninteractive")
+DPKG = (*ENVIRONMENT, "dpkg")
 
 # Of `systemd-analyze security`, where 0 is the best there is.
 LARGEST_EXPOSURE = 1.5
@@ -38,6 +38,7 @@ def try_booted(release: str, package: Path, newer: Path) -> None:
       overridden(scene)
       upgraded(scene, newer)
       removed(scene, before, resolver)
+      edited(scene, newer)
     finally:
       scene.end()
 
@@ -210,3 +211,29 @@ def removed(scene: Scene, before: dict[str, tuple], resolver: str) -> None:
   check(not left, f"purged, nothing of it is left {left or ''}")
   scene.same(before, "and but for that user as before the installation", but=USERS)
   scene.expect(NETWORK, "the network's server answers")
+
+
+def edited(scene: Scene, package: Path) -> None:
+  """The administrator leaves httpdnsd alone in a plain /etc/resolv.conf, and the package is removed, or purged at once."""
+  machine = scene.machine
+  machine.run("systemctl", "mask", "--now", "systemd-resolved.service")
+  path = machine.root / "etc/resolv.conf"
+  path.unlink()
+  text = f"# by hand\nnameserver {SERVER}\n"
+  machine.write("/etc/resolv.conf", text)
+  for command in ("remove", "purge"):
+    machine.run(*DPKG, "--install", f"/root/{package.name}", seconds=120)
+    machine.write(CONFIGURATION_FILE, CONFIGURATION)
+    machine.run("systemctl", "restart", SERVICE)
+    scene.setup("file", "--apply")
+    edit = "nameserver 127.0.0.1\n"
+    path.write_text(edit)
+    scene.expect(PROVIDER, "/etc/resolv.conf lists httpdnsd alone: the provider answers")
+    said = machine.run(*ENVIRONMENT, "apt-get", "-q", "-y", command, "httpdnsd", seconds=120)
+    check("the changed file is /etc/resolv.conf.httpdnsd-changed" in said, f"apt {command} names the edited file")
+    scene.expect(NETWORK, "the network's server answers")
+    check(path.read_text() == text, "/etc/resolv.conf is as it was before setup")
+    kept = machine.root / "etc/resolv.conf.httpdnsd-changed"
+    check(kept.read_text() == edit, "the edit is kept beside it")
+    kept.unlink()
+    check(not (machine.root / "var/lib/httpdnsd-setup").exists(), "nothing is left of setup")
