@@ -85,7 +85,8 @@ class CallbackTests(unittest.TestCase):
                  "timer.set(after: .seconds(1), on: loop, for: other) { $0.end() }",
                  "timer.set(\n  after: .seconds(1), on: loop,\n  for: other\n) { $0.end() }",
                  "{ [\n  a,\n  unowned b\n] in b.end() }",
-                 "LoopEvent(on: loop, descriptor: d, .read, for: other) { $0.ready() }"):
+                 "LoopEvent(on: loop, descriptor: d, .read, for: other) { $0.ready() }",
+                 "place.take(on: loop, for: other) { $0.read() }", "SSL_CTX_new(TLS_client_method())"):
       self.assertEqual(self.lines(f"import A\n{line}\n"), [2], line)
       self.assertEqual(self.lines(line, "Sources/EventLoop/A.swift"), [])
 
@@ -93,7 +94,8 @@ class CallbackTests(unittest.TestCase):
     for line in ("connect { [weak self] in self?.end() }", "private unowned let carrier: Carrier", "private let timer = OwnedTimer()",
                  "timer.set(after: .seconds(1), on: loop, for: self) { $0.end() }", "a.timer.set(at: f(1), on: loop, for: a) { $0.end() }",
                  "LoopEvent(on: loop, descriptor: d, .read, for: self) { $0.ready() }",
-                 "timer.set(at: time, on: loop) { [self] in end() }", "$0.timer.set(after: t, on: $0.loop, for: $0) { $0.end() }"):
+                 "place.take(on: loop, for: self) { $0.read() }", "socket.place.take(on: loop, for: socket) { $0.read() }",
+                 "let a = SSL_CTX_new(m)\nctls_bound_work(a)", "timer.set(at: time, on: loop) { [self] in end() }", "$0.timer.set(after: t, on: $0.loop, for: $0) { $0.end() }"):
       self.assertEqual(self.lines(line), [], line)
 
 
