@@ -202,6 +202,7 @@ final class CurlHandle {
 
   fileprivate func received(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
     carrier.isHeard()
+    socket?.isHeard()
     return transfer.received(octets)
   }
 
@@ -213,6 +214,7 @@ final class CurlHandle {
 
   fileprivate func receivedHeader(_ line: UnsafeBufferPointer<UInt8>) -> Bool {
     carrier.isHeard()
+    socket?.isHeard()
     return transfer.note(headersFit: transfer.headers.take(line.span))
   }
 }

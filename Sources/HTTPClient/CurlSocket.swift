@@ -28,6 +28,13 @@ final class CurlSocket {
   /// libcurl reads when the loop has time for this socket.
   private let place = OwnedPlace()
   private var ready: Interest = []
+  /// Turns in a row in which nothing of a response came, as while a server lets TLS write nothing and has octets to read.
+  private var turnsInVain = 0
+  /// The pause after many of them. The event is not armed meanwhile.
+  private let pause = OwnedTimer()
+
+  private static let mostInVain = 64
+  private static let pauseTime = Duration.milliseconds(10)
 
   init(_ descriptor: Int32, of carrier: CurlCarrier) {
     self.descriptor = descriptor
@@ -36,25 +43,34 @@ final class CurlSocket {
 
   /// Arms the event for what libcurl waits for. Does nothing if it is armed already or libcurl waits for nothing.
   func arm(on loop: EventLoop) {
-    guard wanted != armed, !wanted.isEmpty else { return }
+    guard wanted != armed, !wanted.isEmpty, !pause.isSet else { return }
     armed = wanted
     event = LoopEvent(on: loop, descriptor: descriptor, wanted, for: self) { socket, interest in
       socket.ready.formUnion(interest)
-      socket.place.take(on: loop, for: socket) { $0.takeTurn() }
+      socket.place.take(on: loop, for: socket) { $0.takeTurn(on: loop) }
     }
   }
 
-  private func takeTurn() {
+  private func takeTurn(on loop: EventLoop) {
     let interest = ready.intersection(armed)
     ready = []
-    if !interest.isEmpty { carrier.isReady(self, interest) }
+    guard !interest.isEmpty else { return }
+    turnsInVain += 1
+    carrier.isReady(self, interest)
+    guard turnsInVain > Self.mostInVain, !armed.isEmpty else { return }
+    (event, armed) = (nil, [])
+    pause.set(after: Self.pauseTime, on: loop, for: self) { $0.arm(on: loop) }
   }
+
+  /// Something of a response has arrived.
+  func isHeard() { turnsInVain = 0 }
 
   /// Removes the event, for example when an idle connection becomes readable because the server closed it.
   func disarm() {
     event = nil
     armed = []
     place.cancel()
+    pause.cancel()
     ready = []
   }
 }

@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  @Test func `a server that asks for keys and reads nothing keeps the loop at rest`() throws {
+  @Test(.onBothStacks) func `a server that asks for keys and reads nothing keeps the loop at rest`() throws {
     let isReading = Gate()
     let turns = Mutex(0)
     let ((first, second), connections) = try withHTTP2(peer: HTTP2Peer(room: 2048)) { request in
