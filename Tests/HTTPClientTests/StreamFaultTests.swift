@@ -128,13 +128,14 @@ import Testing
   }
 
   @Test func `a server that allows no stream gets no further connections`() throws {
-    guard Stack.current == .streams else { return }
     let (results, connections) = try withHTTP2(peer: HTTP2Peer(maxStreams: 0)) { _ in
       .send("x")
     } body: { origin in
       await origin.burst(100, timeout: .milliseconds(300))
     }
-    #expect(results.count == 100)
+    // The first stream begins before the server has said so.
+    let failures = results.compactMap { $0.failure?.kind }
+    #expect(failures.count >= 98 && failures.allSatisfy { $0 == .timeout || $0 == .busy }, "\(results.map(\.said))")
     #expect(connections <= 2)
   }
 
