@@ -48,6 +48,35 @@ import Testing
     #expect(pipe.read() == "next\n")
   }
 
+  @Test(.enabled(if: SmallDisk.isAvailable, "this user may not mount a file system"))
+  func `what a full disk does not take is written once there is room, and the rest is counted`() throws {
+    let folder = TemporaryFolder()
+    let disk = try #require(SmallDisk(at: folder.path))
+    defer { disk.unmount() }
+    let filler = try #require(fopen("\(folder.path)/filler", "w"))
+    while fputs(line, filler) >= 0, fflush(filler) == 0 {}
+    fclose(filler)
+    let log = open("\(folder.path)/log", O_WRONLY | O_CREAT, 0o600)
+    defer { close(log) }
+    let writer = writer(log)
+    let taken = fill(writer)
+    #expect(!writer.retry() && taken * line.utf8.count <= LogWriter.mostWaiting)
+    unlink("\(folder.path)/filler")
+    // The disk has room for a part of what waits.
+    #expect(!writer.retry())
+    var status = stat()
+    #expect(fstat(log, &status) == 0 && status.st_size > 64 << 10)
+    ftruncate(log, 0)
+    lseek(log, 0, SEEK_SET)
+    while !writer.retry() {
+      ftruncate(log, 0)
+      lseek(log, 0, SEEK_SET)
+    }
+    var text = [UInt8](repeating: 0, count: 256 << 10)
+    text.removeLast(text.count - pread(open("\(folder.path)/log", O_RDONLY), &text, text.count, 0))
+    #expect(String(decoding: text, as: UTF8.self).hasSuffix("\(line)lost 1\n"))
+  }
+
   @Test func `minor lines use at most half of the buffer`() {
     let writer = writer(pipe.writeEnd)
     let minor = fill(writer, .minor)
