@@ -322,6 +322,7 @@ import Testing
       fleet.loop.advance(by: .seconds(1))
     }
     #expect((2...7).contains(fleet.transfers), "\(fleet.transfers)")
+    #expect(fleet.notes.all.count <= 3, "\(fleet.notes.all)")
   }
 
   @Test func `an entry whose number no clock shows hides no flush, and is read once`() throws {
