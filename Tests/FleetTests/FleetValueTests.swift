@@ -4,7 +4,8 @@ import DNSWire
 import TestSupport
 import Testing
 
-@testable import Fleet
+import Files
+import Fleet
 
 private let name = DomainName(text: "www.example.com")!
 private let secret = Array("0123456789abcdef0123456789abcdef".utf8)
@@ -39,6 +40,8 @@ private let sealed = FleetKeys(namespace: "httpdnsd", site: "", secret: secret)
     #expect(key.hasPrefix("httpdnsd:1:c:") && key.utf8.count == 13 + 22)
     #expect(String(decoding: sealed.lease(question()), as: UTF8.self) == "httpdnsd:1:l:" + key.dropFirst(13))
     #expect(String(decoding: sealed.units("abc", day: 20_000), as: UTF8.self) == "httpdnsd:1:u:abc:20241004")
+    #expect(sealed.units("abc", day: .max) == sealed.units("abc", day: NumberRange.days.upperBound))
+    #expect(sealed.units("abc", day: .min) == sealed.units("abc", day: NumberRange.days.lowerBound))
     #expect(String(decoding: sealed.flushes, as: UTF8.self) == "httpdnsd:1:f")
   }
 

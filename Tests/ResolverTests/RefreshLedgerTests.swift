@@ -65,6 +65,7 @@ import Testing
     "httpdnsd refreshes 1\nx y\n-5 9\n5\n7 99999999999999999999\n",
     "httpdnsd refreshes 1\n9999999999 5 6\n9999999999 5 -1\n9999999999 5 x\n9999999999 5 1 1\n",
     "httpdnsd refreshes 1\n5 1000\n", "httpdnsd refreshes 1\n\u{0}\u{ff}",
+    "httpdnsd refreshes 1\n-9223372036854775808 4\n", "httpdnsd refreshes 1\n9223372036854775807 4\n",
   ])
   func `a damaged or old file spends nothing`(_ text: String) throws {
     let file = try #require(fopen("\(folder.path)/refreshes", "w"))

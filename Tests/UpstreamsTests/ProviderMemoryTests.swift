@@ -107,6 +107,8 @@ import Testing
       return (scene.servers[0].sent.count, result.isAnswer)
     }
     #expect(transfers(offsets: [90_000]) { $0 == 0 } == (2, true))
+    // The last second of the year 9999, which is the latest that a Date field can have.
+    #expect(transfers(offsets: [253_402_300_799 - loop.wallTime]) { $0 == 0 } == (2, true))
     // Never more than once, not even where each reply teaches another time; and not at all where it teaches nothing.
     #expect(transfers(offsets: [90_000, 180_000, 270_000]) { _ in true } == (2, false))
     #expect(transfers(offsets: [1]) { _ in true } == (1, false))
