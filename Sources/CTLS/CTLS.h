@@ -15,6 +15,16 @@
 // The most records in a row that bring no content. An honest peer sends a ticket or two, and seldom a new key.
 enum { CTLS_MOST_EMPTY_RECORDS = 64 };
 
+// A new index for `SSL_set_ex_data`, once.
+static inline int ctls_index_at(int *index) {
+  int known = __atomic_load_n(index, __ATOMIC_RELAXED);
+  if (known == 0) {
+    known = SSL_get_ex_new_index(0, NULL, NULL, NULL, NULL);
+    __atomic_store_n(index, known, __ATOMIC_RELAXED);
+  }
+  return known;
+}
+
 // OpenSSL's callback for records and messages: counts the records in a row that have no content, and lets the connection end
 // as if the peer had closed it when there are too many. The count lies at an index of OpenSSL's own.
 static inline void ctls_record_came(
@@ -40,16 +50,6 @@ static inline uint32_t *ctls_call(void) {
 
 // To be called before each call of libcurl that may read.
 static inline void ctls_begin_call(void) { ++*ctls_call(); }
-
-// A new index for `SSL_set_ex_data`, once.
-static inline int ctls_index_at(int *index) {
-  int known = __atomic_load_n(index, __ATOMIC_RELAXED);
-  if (known == 0) {
-    known = SSL_get_ex_new_index(0, NULL, NULL, NULL, NULL);
-    __atomic_store_n(index, known, __ATOMIC_RELAXED);
-  }
-  return known;
-}
 
 static inline int ctls_call_index(void) {
   static int index = 0;
@@ -85,14 +85,16 @@ static inline void ctls_bound_handshake(SSL_CTX *context) {
 }
 
 // Bounds the work inside one call of OpenSSL. By default SSL_read goes on until there is content, and a peer can send any
-// number of messages that have none (RFC 8446 section 4.6).
-static inline void ctls_bound_work(void *context) {
+// number of messages that have none (RFC 8446 section 4.6). Returns the index of `SSL_get_ex_data` at which the records in a
+// row without content are counted.
+static inline int ctls_bound_work(void *context) {
   SSL_CTX_clear_mode((SSL_CTX *)context, SSL_MODE_AUTO_RETRY);
   SSL_CTX_set_options((SSL_CTX *)context, SSL_OP_NO_RENEGOTIATION);
   ctls_bound_handshake((SSL_CTX *)context);
   static int index = 0;
   SSL_CTX_set_msg_callback((SSL_CTX *)context, ctls_record_came);
   SSL_CTX_set_msg_callback_arg((SSL_CTX *)context, (void *)(intptr_t)ctls_index_at(&index));
+  return ctls_index_at(&index);
 }
 
 // Bounds the work inside one call of libcurl as well.

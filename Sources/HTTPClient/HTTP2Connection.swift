@@ -309,9 +309,12 @@ final class HTTP2Connection {
     let end = loop.preciseNow + Self.readTime
     repeat {
       ERR_clear_error()
+      let empty = tls.emptyRecords(ssl)
       let count = SSL_read(ssl, buffer.baseAddress, Int32(buffer.count))
       guard count > 0 else {
         switch SSL_get_error(ssl, count) {
+        // Only a record without content was read: OpenSSL may have further ones, which no event reports.
+        case SSL_ERROR_WANT_READ where tls.emptyRecords(ssl) != empty: continue
         case SSL_ERROR_WANT_READ: return nil
         case SSL_ERROR_WANT_WRITE:
           // The answer to an update of keys (RFC 8446 section 4.6.3). Until it is written, what can be read is not.

@@ -8,6 +8,8 @@ import Glibc
 /// What all TLS connections to one server share. Loop thread only.
 final class TLSContext {
   private let context: OpaquePointer
+  /// Where OpenSSL has the count of records without content.
+  private let emptyRecordsIndex: Int32
   private let server: HTTPServerAddress
   private let clock: CertificateClock?
   /// SHA-256 digests of the keys that the server may have, in base64 as in the configuration; empty for any.
@@ -27,7 +29,7 @@ final class TLSContext {
     clock = options.certificateClock
     pins = options.pins
     // Also no renegotiation, which HTTP/2 forbids (RFC 9113 section 9.2.1): a write never waits for octets to read.
-    ctls_bound_work(UnsafeMutableRawPointer(context))
+    emptyRecordsIndex = ctls_bound_work(UnsafeMutableRawPointer(context))
     SSL_CTX_set_alpn_protos(context, Self.protocols, UInt32(Self.protocols.count))
     SSL_CTX_sess_set_new_cb(context, sessionWasMade)
   }
@@ -52,6 +54,9 @@ final class TLSContext {
     SSL_set_connect_state(ssl)
     return ssl
   }
+
+  /// How many records in a row have brought no content.
+  func emptyRecords(_ ssl: OpaquePointer) -> Int { Int(bitPattern: SSL_get_ex_data(ssl, emptyRecordsIndex)) }
 
   /// Whether both ends agreed on HTTP/2 during the handshake.
   func isHTTP2(_ ssl: OpaquePointer) -> Bool {
