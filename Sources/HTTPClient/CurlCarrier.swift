@@ -43,6 +43,11 @@ final class CurlCarrier: Carrier {
   private var wish = -1
   private var wishChanged = false
   private let timer = OwnedTimer()
+  /// Calls of libcurl in a row in which nothing of a response came, as while a server lets TLS write nothing, and has octets
+  /// to read or keys to update.
+  private var callsInVain = 0
+  /// The pause before libcurl is called again; nil for none.
+  var pauseTime: Duration? { callsInVain > Self.mostInVain ? Self.pauseInVain : nil }
 
   /// A server that was heard within this time is there …
   private static let moment = Duration.seconds(2)
@@ -58,6 +63,9 @@ final class CurlCarrier: Carrier {
   private static let roundLimit = 8
   /// The time after which none begins.
   private static let roundTime = Duration.milliseconds(1)
+  /// Many handshakes side by side take a few hundred.
+  private static let mostInVain = 512
+  private static let pauseInVain = Duration.milliseconds(2)
 
   init(_ settings: OriginSettings, _ order: ConnectionOrder, on loop: EventLoop) throws(HTTPSetupError) {
     guard let multi = curl_multi_init() else { throw HTTPSetupError(description: "no memory for connections") }
@@ -101,7 +109,10 @@ final class CurlCarrier: Carrier {
   func address(of transfer: Transfer) -> SocketAddress? { transfer.handle?.peer }
 
   /// Something of a response has arrived.
-  func isHeard() { settings.isHeard(at: loop.now) }
+  func isHeard() {
+    callsInVain = 0
+    settings.isHeard(at: loop.now)
+  }
 
   /// Connects without a request, and closes the connection.
   func shakeHands(_ handshake: Handshake) {
@@ -247,6 +258,7 @@ final class CurlCarrier: Carrier {
     if descriptor == CURL_SOCKET_TIMEOUT { wish = -1 }
     var running: Int32 = 0
     wishChanged = true
+    callsInVain += 1
     beginCallOfCurl()
     curl_multi_socket_action(multi, descriptor, bits, &running)
   }
@@ -258,7 +270,7 @@ final class CurlCarrier: Carrier {
     handOverIfOpen()
     var rounds = 0
     let end = loop.preciseNow + Self.roundTime
-    while !isClosed, wish == 0, rounds < Self.roundLimit, loop.preciseNow < end {
+    while !isClosed, wish == 0, pauseTime == nil, rounds < Self.roundLimit, loop.preciseNow < end {
       work(CURL_SOCKET_TIMEOUT, 0)
       drain()
       handOverIfOpen()
@@ -267,7 +279,8 @@ final class CurlCarrier: Carrier {
     guard !isClosed else { return }
     if wishChanged {
       wishChanged = false
-      if wish < 0 { timer.cancel() } else { timer.set(after: .milliseconds(wish), on: loop, for: self) { $0.isDue() } }
+      let time = max(.milliseconds(wish), pauseTime ?? .zero)
+      if wish < 0 { timer.cancel() } else { timer.set(after: time, on: loop, for: self) { $0.isDue() } }
     }
     growAhead()
     generation.endIfDrained()

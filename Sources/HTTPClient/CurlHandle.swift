@@ -202,7 +202,6 @@ final class CurlHandle {
 
   fileprivate func received(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
     carrier.isHeard()
-    socket?.isHeard()
     return transfer.received(octets)
   }
 
@@ -214,7 +213,6 @@ final class CurlHandle {
 
   fileprivate func receivedHeader(_ line: UnsafeBufferPointer<UInt8>) -> Bool {
     carrier.isHeard()
-    socket?.isHeard()
     return transfer.note(headersFit: transfer.headers.take(line.span))
   }
 }

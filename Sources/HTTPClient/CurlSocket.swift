@@ -28,13 +28,8 @@ final class CurlSocket {
   /// libcurl reads when the loop has time for this socket.
   private let place = OwnedPlace()
   private var ready: Interest = []
-  /// Turns in a row in which nothing of a response came, as while a server lets TLS write nothing and has octets to read.
-  private var turnsInVain = 0
-  /// The pause after many of them. The event is not armed meanwhile.
+  /// The pause after many calls of libcurl in vain. The event is not armed meanwhile.
   private let pause = OwnedTimer()
-
-  private static let mostInVain = 64
-  private static let pauseTime = Duration.milliseconds(10)
 
   init(_ descriptor: Int32, of carrier: CurlCarrier) {
     self.descriptor = descriptor
@@ -55,15 +50,12 @@ final class CurlSocket {
     let interest = ready.intersection(armed)
     ready = []
     guard !interest.isEmpty else { return }
-    turnsInVain += 1
+    // The carrier may end meanwhile, and removes the event then.
     carrier.isReady(self, interest)
-    guard turnsInVain > Self.mostInVain, !armed.isEmpty else { return }
+    guard !armed.isEmpty, let time = carrier.pauseTime else { return }
     (event, armed) = (nil, [])
-    pause.set(after: Self.pauseTime, on: loop, for: self) { $0.arm(on: loop) }
+    pause.set(after: time, on: loop, for: self) { $0.arm(on: loop) }
   }
-
-  /// Something of a response has arrived.
-  func isHeard() { turnsInVain = 0 }
 
   /// Removes the event, for example when an idle connection becomes readable because the server closed it.
   func disarm() {
