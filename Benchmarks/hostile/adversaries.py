@@ -6,12 +6,14 @@
 
 ADDRESS is what the honest answers say; where it is written with a `!` before it, no answer says another one. RECORDS is one of
 the plans of records.py: then the records of TLS are what is hostile, and what is in them is honest. All say `listening` when
-they do, and once a second what they have done.
+they do, and once a second what they have done, as JSON: what they may do and have not done counts 0.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
+import json
 import random
 import signal
 import socket
@@ -20,7 +22,7 @@ import struct
 import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
 import records
 
@@ -56,14 +58,21 @@ class HTTP2:
                              "odd settings", "pings and a reset", "goaway", "long headers", "no streams", "wrong answers"]
 
   def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str, draw: random.Random,
-               plan: str | None = None) -> None:
-    self._reader, self._writer, self._draw = reader, writer, draw
+               plan: str) -> None:
+    self._reader, self._writer, self._draw, self._plan = reader, writer, draw, plan
     self._address = socket.inet_aton(address.lstrip("!"))
-    self._plan = plan or draw.choice(self._PLANS[:-1] if address.startswith("!") else self._PLANS)
     self._bodies: dict[int, bytes] = {}
     self._cut = draw.randrange(1, 2000)
     self._sent = 0
     _DONE[f"connections: {self._plan}"] += 1
+
+  @classmethod
+  def plans(cls, address: str, draw: random.Random) -> Iterator[str]:
+    """The plans of connections: each comes as often as any other one."""
+    plans = cls._PLANS[:-1] if address.startswith("!") else cls._PLANS
+    _DONE.update({"requests": 0, **{f"connections: {plan}": 0 for plan in plans}})
+    while True:
+      yield from draw.sample(plans, len(plans))
 
   async def run(self) -> None:
     """Speaks until the connection ends, by either side."""
@@ -165,6 +174,7 @@ class Store:
     self._draw, self._is_honest = draw, is_honest
     self._values: dict[bytes, bytes] = {}
     self._stream: list[tuple[bytes, bytes]] = []
+    _DONE.update({"commands": 0} if is_honest else {"commands": 0, "lies": 0})
 
   async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Speaks on one connection until it ends."""
@@ -336,7 +346,7 @@ class Flushes(Store):
 async def _report() -> None:
   while True:
     await asyncio.sleep(1)
-    print(", ".join(f"{count} {what}" for what, count in sorted(_DONE.items())), flush=True)
+    print(json.dumps(_DONE, sort_keys=True), flush=True)
 
 
 _Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -360,11 +370,14 @@ async def _main(words: list[str]) -> None:
   is_http2 = kind == "http2"
   draw = random.Random(int(words[6 if is_http2 else 3]))
   pair, rest = (words[3:5], words[7:]) if is_http2 else (words[4:6], words[6:])
-  plan, kinds = (rest[0] if is_http2 and rest else None), rest[1:] if is_http2 else rest
+  kinds = rest[1:] if is_http2 else rest
   protocols = ["h2"] if is_http2 else []
   asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-  store = Flushes(draw) if kind == "flushes" else Store(draw, is_honest=bool(kinds))
-  serve: _Serve = (lambda reader, writer: HTTP2(reader, writer, words[5], draw, plan).run()) if is_http2 else store.serve
+  if is_http2:
+    plans = itertools.repeat(rest[0]) if rest else HTTP2.plans(words[5], draw)
+    serve: _Serve = lambda reader, writer: HTTP2(reader, writer, words[5], draw, next(plans)).run()
+  else:
+    serve = (Flushes(draw) if kind == "flushes" else Store(draw, is_honest=bool(kinds))).serve
   context = None
   if kinds:
     serve = _with_records(serve, *pair, kinds[0], protocols)

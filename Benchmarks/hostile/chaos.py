@@ -32,6 +32,8 @@ _REPORT = re.compile(r"(?:ERROR|WARNING): (?:Address|Thread|Leak)Sanitizer.*|Fat
 _ROUND, _RATE = 5.0, 60.0
 #: Seconds within which an honest provider's names must resolve at the end.
 _GRACE = 30.0
+#: Seconds in which everything that is hostile must have come about.
+_LEAST = 60.0
 _COMMANDS = (["stats"], ["providers"], ["cache"], ["fleet"], ["top", "--once"], ["flush", "hostile.example"], ["flush", "--all"],
              ["cache", "www.good1.example"], ["query", "www.good2.example"])
 
@@ -42,7 +44,7 @@ class Chaos:
   def __init__(self, lab: Lab, seconds: float, seed: int) -> None:
     self._lab, self._seconds, self._seed = lab, seconds, seed
     self._random = random.Random(seed)
-    self._events: Counter[str] = Counter()
+    self._events = Counter({"reloads": 0, "commands": 0, "bursts of odd packets": 0})
     self._fates: Counter[str] = Counter()
     self._settings = 0
 
@@ -190,6 +192,11 @@ keep = ["www.good1.example", "www.good2.example"]
       found.append("the daemon does not end")
     reports = _REPORT.findall(self._log())
     found += reports[:20]
+    if self._seconds >= _LEAST:
+      found += [f"no {event}" for event, count in self._events.items() if not count]
+      found += self._http2.missing() + self._store.missing()
+    else:
+      print(f"what the adversaries did is not judged: {self._seconds:.0f} seconds, where {_LEAST:.0f} show everything")
     print(f"{sum(self._fates.values()):,} queries: " + ", ".join(f"{count:,} {fate}" for fate, count in self._fates.items()))
     print("events: " + ", ".join(f"{count} {event}" for event, count in sorted(self._events.items())))
     print(f"HTTP/2: {self._http2.done()}\nstore: {self._store.done()}")

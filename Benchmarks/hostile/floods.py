@@ -5,7 +5,7 @@
   floods.py table HOST PORT          a table of 4 MiB over HTTP, another one each time, also with very many addresses
   floods.py servers HOST PORT        EMAS's list of servers over HTTP: very long, very deep, cut off
 
-Each says `listening` when it does, and once a second what it has done.
+Each says `listening` when it does, and once a second what it has done, as JSON.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _servers(host: str, port: int) -> None:
 def _report() -> None:
   while True:
     time.sleep(1)
-    print(", ".join(f"{count} {what}" for what, count in sorted(_DONE.items())), flush=True)
+    print(json.dumps(_DONE, sort_keys=True), flush=True)
 
 
 if __name__ == "__main__":

@@ -285,17 +285,31 @@ class Adversary:
   """A server of adversaries.py, or of another program beside it."""
 
   def __init__(self, lab: Lab, *words: str, program: str = "adversaries.py") -> None:
-    self.port = free_port()
-    self._log = lab.folder / f"{words[0]}.log"
+    self.name, self.port = words[0], free_port()
+    self._log = lab.folder / f"{self.name}.log"
     arguments = [sys.executable, "-B", str(Path(__file__).with_name(program)), words[0], "127.0.0.1", str(self.port)]
     self.child = Child([*arguments, *words[1:]], self._log)
     self.child.wait_for("listening")
     lab.children.append(self.child)
 
+  def counts(self) -> dict[str, int]:
+    """How often it has done what, as of a second ago."""
+    lines = self._log.read_text(errors="replace").splitlines()
+    return json.loads(next((line for line in reversed(lines) if line.startswith("{") and line.endswith("}")), "{}"))
+
+  def count(self, what: str) -> int:
+    """How often it has done something: a second later, so that all is in its report."""
+    time.sleep(1.2)
+    return self.counts().get(what, 0)
+
   def done(self) -> str:
     """What it has done, in words."""
-    lines = self._log.read_text(errors="replace").splitlines()
-    return next((line for line in reversed(lines) if line and line != "listening"), "nothing")
+    return ", ".join(f"{count} {what}" for what, count in self.counts().items()) or "nothing"
+
+  def missing(self) -> list[str]:
+    """What it has not done at all, of all that it may do."""
+    counts = self.counts()
+    return [f"{self.name}: no {what}" for what, count in counts.items() if not count] or ([] if counts else [f"{self.name}: nothing"])
 
 
 class OpenLab:

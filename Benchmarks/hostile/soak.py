@@ -52,6 +52,8 @@ _NXDOMAIN = 3
 _THEMES = ["nobody", "flood", "slow", "odd packets", "silent TCP", "odd types", *SPOILS]
 #: Rounds that it takes to speak of growth: every theme in each fifth of them.
 _LEAST_SAMPLES = 5 * len(_THEMES)
+#: Rounds in which each kind of hostile connection and of lie must have come about.
+_LEAST_ROUNDS = 30
 #: Search lists that the networks hand out in turn: none, top level domains, which have no effect, and a domain whose names
 #: go to LocalDNS where the provider denies them.
 _INTRANET = "corp.example"
@@ -405,6 +407,8 @@ class Soak:
       found.append("questions are left over")
     lines.append("events: " + ", ".join(f"{count} {name}" for name, count in sorted(self._events.items())))
     lines += [f"HTTP/2: {self._chaos.done()}", f"store: {self._store.done()}"]
+    if len(self._samples) >= _LEAST_ROUNDS:
+      found += self._chaos.missing() + self._store.missing()
     found += self._judge.missing() + self._judge.violations
     print("\n".join([*lines, *(f"VIOLATION {violation}" for violation in found)]))
     print("soak: all was well" if not found else "soak: FAILED")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "Benchmarks"))
 
 from hostile import hits  # noqa: E402  (the path must be set first)
+from hostile.lab import Adversary, Lab, Programs  # noqa: E402
 from hostile.report import compose  # noqa: E402
 from hostile.scenes import Figure  # noqa: E402
 
@@ -65,6 +68,21 @@ class ProfileTests(unittest.TestCase):
     profile = "\n".join(["fn=(1) serve", "cfn=(2) malloc", "calls=3 0", "0 10", "cfn=(3) free", "calls=9 0", "0 10", "fn=(4) read",
                          "cfn=(2)", "calls=4 0", "0 10", "cfn=(5) calloc'2", "calls=1 0", "0 10", "fn=(2)", "0 5"])
     self.assertEqual(hits.calls(profile), 8)
+
+
+class AdversaryTests(unittest.TestCase):
+  """What says whether a server was hostile at all."""
+
+  def test_what_an_adversary_has_not_done_is_missing(self) -> None:
+    folder = tempfile.TemporaryDirectory()
+    self.addCleanup(folder.cleanup)
+    lab = Lab(Programs(Path(), Path()), Path(folder.name))
+    self.addCleanup(lab.end)
+    store = Adversary(lab, "store", "1")
+    with socket.create_connection(("127.0.0.1", store.port)) as client:
+      client.sendall(b"*1\r\n$4\r\nPING\r\n")
+      self.assertEqual(store.count("commands"), 1)
+    self.assertEqual(store.missing(), ["store: no lies"])
 
 
 if __name__ == "__main__":
