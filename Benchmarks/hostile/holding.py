@@ -12,8 +12,10 @@ from bench.processes import BenchError
 
 from .lab import GOOD_DOMAINS, Lab
 
+#: What is hostile. Returns how often that was done, by the side that did it: 0 shows nothing about the daemon.
+Attack = Callable[[], int]
 #: Sets a scene up, and returns the daemon's port and what is hostile.
-Scene = Callable[[Lab], tuple[int, Callable[[], None]]]
+Scene = Callable[[Lab], tuple[int, Attack]]
 
 #: Entries of a full cache.
 LARGE_CACHE = 100_000
@@ -23,17 +25,20 @@ LARGE_CACHE_KEYS = f"max_entries = {LARGE_CACHE}\nmax_bytes = \"64MiB\"\n"
 _WINDOW = 200
 
 
-def ask(port: int, names: list[str], pause: float = 0.01) -> None:
-  """Sends queries for names, and reads no answers."""
+def ask(port: int, names: list[str], pause: float = 0.01) -> int:
+  """Sends queries for names, and reads no answers. Returns how many were sent."""
+  sent = 0
   with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
     client.connect(("127.0.0.1", port))
     client.setblocking(False)
     for number, name in enumerate(names):
       try:
         client.send(compose_query(name, number & 65535))
+        sent += 1
       except OSError:
         pass
       time.sleep(pause)
+  return sent
 
 
 def fill(lab: Lab, port: int) -> None:

@@ -17,7 +17,7 @@ from bench.processes import BenchError
 
 from . import local_holds, store_holds, upstream_holds
 from .holding import Scene
-from .lab import OpenLab, Programs
+from .lab import Lab, OpenLab, Programs
 from .local_holds import LeftOut
 from .watch import Watch
 
@@ -27,6 +27,8 @@ _INSIDE = "HOLDS_INSIDE"
 _MOST = 10.0
 #: Seconds after which a daemon has read what it reads at its start, such as the system's certificates.
 _SETTLING = 1.0
+#: Questions of the watch without which a round shows nothing: a daemon that is well answers a thousand in a scene.
+_LEAST_ASKED = 100
 
 _SCENES: dict[str, Scene] = {
   "nothing hostile": local_holds.nothing,
@@ -79,8 +81,26 @@ def _enter() -> None:
   subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 
 
+def measure(lab: Lab, scene: Scene) -> tuple[Watch, int]:
+  """Watches the daemon of a scene. Returns what was seen, and how often something hostile was done.
+
+  Raises BenchError where that shows nothing: the daemon has ended or has hardly been asked, or nothing hostile was done.
+  """
+  port, attack = scene(lab)
+  time.sleep(_SETTLING)
+  with Watch(port, lab.daemon_process.pid) as watch:
+    done = attack()
+  if (status := lab.daemon_process.poll()) is not None:
+    raise BenchError(f"the daemon has ended with {status}")
+  if watch.asked < _LEAST_ASKED:
+    raise BenchError(f"the daemon was asked {watch.asked} times, of at least {_LEAST_ASKED}")
+  if not done:
+    raise BenchError("nothing hostile was done")
+  return watch, done
+
+
 def main() -> int:
-  """Measures every input, and prints a row for each."""
+  """Measures every input, and prints a row for each: the longest, each round, how often it was asked, and hostile acts."""
   parser = argparse.ArgumentParser(prog="Benchmarks/run-holds", description=__doc__)
   parser.add_argument("--httpdnsd", type=Path, default=_ROOT / ".build/release/httpdnsd")
   parser.add_argument("--simulator", type=Path, default=_ROOT / ".build/release/httpdns-simulator")
@@ -93,22 +113,22 @@ def main() -> int:
   for name, scene in _SCENES.items():
     if options.only not in name:
       continue
-    rounds, asked = [], 0
+    rounds, asked, done = [], 0, 0
     try:
       for _ in range(options.rounds):
         with OpenLab(Programs(options.httpdnsd.absolute(), options.simulator.absolute())) as lab:
-          port, attack = scene(lab)
-          time.sleep(_SETTLING)
-          with Watch(port, lab.daemon_process.pid) as watch:
-            attack()
-          rounds.append(watch.longest)
-          asked += watch.asked
+          watch, acts = measure(lab, scene)
+        rounds.append(watch.longest)
+        asked, done = asked + watch.asked, done + acts
     except LeftOut as reason:
       print(f"| {name} | left out: {reason} |", flush=True)
       continue
-    except BenchError as error:
-      print(f"holds: {name}: {error}", file=sys.stderr)
-      return 1
-    print(f"| {name} | {max(rounds):.1f} ms | {', '.join(f'{figure:.2f}' for figure in rounds)} | {asked:,} |", flush=True)
+    except (BenchError, OSError, subprocess.SubprocessError) as error:
+      # What an attack does fails as well where the daemon has ended.
+      print(f"holds: {name}: {error}", file=sys.stderr, flush=True)
+      status = 1
+      continue
+    figures = ", ".join(f"{figure:.2f}" for figure in rounds)
+    print(f"| {name} | {max(rounds):.1f} ms | {figures} | {asked:,} | {done:,} |", flush=True)
     status = status or int(max(rounds) > _MOST)
   return status

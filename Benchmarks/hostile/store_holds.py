@@ -6,15 +6,14 @@ import itertools
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 
-from bench.processes import BenchError
-
-from .holding import LARGE_CACHE_KEYS, Scene, ask, fill
+from .holding import LARGE_CACHE_KEYS, Attack, Scene, ask, fill
 from .lab import GOOD_DOMAINS, Adversary, Lab, certificate
 
 _SECRET = 'secret = "0123456789abcdef0123456789abcdef"\n'
 _SECONDS = 8.0
+#: A seed with which the first connections of a store lie in one reply of five.
+_SEED = "5"
 
 
 def _fleet(store: Adversary, *, scheme: str = "redis", fleet: str = _SECRET, cache: str = "") -> str:
@@ -27,28 +26,36 @@ def _ask_for_new_names(port: int, seconds: float = _SECONDS) -> None:
   ask(port, [f"n{number}.good{number % GOOD_DOMAINS}.example" for number in range(int(seconds / 0.004))], 0.003)
 
 
-def lies(lab: Lab) -> tuple[int, Callable[[], None]]:
+def lies(lab: Lab) -> tuple[int, Attack]:
   """A store that says anything, over TCP."""
-  simulator, store = lab.simulator(), Adversary(lab, "store", "1")
+  simulator, store = lab.simulator(), Adversary(lab, "store", _SEED)
   port = lab.daemon("json", simulator.port, None, more=_fleet(store))
-  return port, lambda: _ask_for_new_names(port)
+
+  def attack() -> int:
+    _ask_for_new_names(port)
+    return store.count("lies")
+  return port, attack
 
 
 def over_tls(records: str | None) -> Scene:
   """A store over TLS: with records of that plan, or one that says anything."""
-  def scene(lab: Lab) -> tuple[int, Callable[[], None]]:
+  def scene(lab: Lab) -> tuple[int, Attack]:
     authority, key = certificate(lab.folder)
-    store = Adversary(lab, "store", "1", str(authority), str(key), *([records] if records else []))
+    store = Adversary(lab, "store", _SEED, str(authority), str(key), *([records] if records else []))
     fleet = f'ca_file = "{authority}"\n{_SECRET}'
     port = lab.daemon("json", lab.simulator().port, None, more=_fleet(store, scheme="rediss", fleet=fleet))
-    return port, lambda: _ask_for_new_names(port)
+
+    def attack() -> int:
+      _ask_for_new_names(port)
+      return store.count("commands" if records else "lies")
+    return port, attack
   return scene
 
 
 def flushes(*, are_sealed: bool) -> Scene:
   """A store whose stream of flushes has no end, for a daemon with a full cache: of its own making, or those of another daemon
   again and again."""
-  def scene(lab: Lab) -> tuple[int, Callable[[], None]]:
+  def scene(lab: Lab) -> tuple[int, Attack]:
     simulator, store = lab.simulator(), Adversary(lab, "flushes", "1")
     fleet = _SECRET if are_sealed else ""
     other = Lab(lab.programs, lab.folder / "other", lab.children)
@@ -58,7 +65,7 @@ def flushes(*, are_sealed: bool) -> Scene:
     port = lab.daemon("json", simulator.port, None, more=_fleet(store, fleet=fleet, cache=LARGE_CACHE_KEYS))
     fill(lab, port)
 
-    def attack() -> None:
+    def attack() -> int:
       store.child.process.send_signal(signal.SIGUSR1)
       end = time.monotonic() + _SECONDS
       numbers = itertools.count()
@@ -66,8 +73,7 @@ def flushes(*, are_sealed: bool) -> Scene:
         if are_sealed:
           flush(other, [f"{'x' * 60}.{'y' * 60}.{'z' * 60}.n{next(numbers)}.example" for _ in range(200)])
         time.sleep(0.1)
-      if "notes" not in store.done():
-        raise BenchError("the daemon has not read the stream of flushes")
+      return store.count("notes")
     return port, attack
   return scene
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from bench.processes import free_port
 
 from .floods import table_texts
-from .holding import Scene, ask
+from .holding import Attack, Scene, ask
 from .lab import Adversary, Lab, certificate
 
 
@@ -31,7 +31,7 @@ class _LargeResolver:
   """A plain resolver whose answers take TCP, and 64 KiB."""
 
   def __init__(self, answer: Callable[[bytes], bytes], before: bytes = b"") -> None:
-    self._compose, self._before = answer, before
+    self._compose, self._before, self.answered = answer, before, 0
     self.port = free_port()
     self._datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     self._datagrams.bind(("127.0.0.1", self.port))
@@ -57,6 +57,7 @@ class _LargeResolver:
         question = query[14:end + 5]
         answer = query[2:4] + self._compose(question)
         client.sendall(self._before + len(answer).to_bytes(2, "big") + answer)
+        self.answered += 1
 
 
 class _Proxy:
@@ -98,42 +99,58 @@ class _Proxy:
 
 def http2(plan: str, records: str | None = None, *, is_proxied: bool = False) -> Scene:
   """A provider over HTTP/2 that breaks its rules, or those of TLS with records of a plan."""
-  def scene(lab: Lab) -> tuple[int, Callable[[], None]]:
+  def scene(lab: Lab) -> tuple[int, Attack]:
     authority, key = certificate(lab.folder)
     server = Adversary(lab, "http2", str(authority), str(key), "192.0.2.80", "1", plan, *([records] if records else []))
     proxy = f'proxy = "http://127.0.0.1:{_Proxy().port}"\n' if is_proxied else ""
     provider = f'kind = "doh"\nurl = "https://127.0.0.1:{server.port}/dns-query"\nca_file = "{authority}"\n{proxy}'
     port = lab.daemon_with([provider], [])
-    return port, lambda: ask(port, [f"n{number}.good1.example" for number in range(500)])
+
+    def attack() -> int:
+      ask(port, [f"n{number}.good1.example" for number in range(500)])
+      return server.count("requests")
+    return port, attack
   return scene
 
 
-def body(lab: Lab) -> tuple[int, Callable[[], None]]:
+def body(lab: Lab) -> tuple[int, Attack]:
   """A provider over HTTP/1.1 whose bodies are far too large."""
   simulator = lab.simulator("kind=big")
   port = lab.daemon("json", simulator.port, None)
-  return port, lambda: ask(port, [f"n{number}.good1.example" for number in range(100)], 0.05)
+
+  def attack() -> int:
+    ask(port, [f"n{number}.good1.example" for number in range(100)], 0.05)
+    return simulator.requests()
+  return port, attack
 
 
 def resolver(answer: Callable[[bytes], bytes], before: bytes = b"") -> Scene:
   """A plain resolver with large answers over TCP."""
-  def scene(lab: Lab) -> tuple[int, Callable[[], None]]:
+  def scene(lab: Lab) -> tuple[int, Attack]:
     resolver = _LargeResolver(answer, before)
     rule = '[[rule]]\nnames = ["large.example"]\nuse = "localdns"\n'
     port = lab.daemon("json", lab.simulator().port, f"127.0.0.1:{resolver.port}", more=rule)
-    return port, lambda: ask(port, [f"n{number}.large.example" for number in range(200)], 0.02)
+
+    def attack() -> int:
+      ask(port, [f"n{number}.large.example" for number in range(200)], 0.02)
+      return resolver.answered
+    return port, attack
   return scene
 
 
-def datagrams(lab: Lab) -> tuple[int, Callable[[], None]]:
+def datagrams(lab: Lab) -> tuple[int, Attack]:
   """A plain resolver that sends thousands of datagrams for each query, while very many queries wait."""
   server = Adversary(lab, "resolver", program="floods.py")
   rule = '[[rule]]\nnames = ["large.example"]\nuse = "localdns"\n'
   port = lab.daemon("json", lab.simulator().port, f"127.0.0.1:{server.port}", more=rule)
-  return port, lambda: ask(port, [f"n{number}.large.example" for number in range(5000)], 0.001)
+
+  def attack() -> int:
+    ask(port, [f"n{number}.large.example" for number in range(5000)], 0.001)
+    return server.count("datagrams")
+  return port, attack
 
 
-def table(lab: Lab) -> tuple[int, Callable[[], None]]:
+def table(lab: Lab) -> tuple[int, Attack]:
   """Tables of 4 MiB that are other ones each second, one from a server and one from a file, and reloads that let them go."""
   server = Adversary(lab, "table", program="floods.py")
   file, texts = lab.folder / "table.json", table_texts()
@@ -142,7 +159,7 @@ def table(lab: Lab) -> tuple[int, Callable[[], None]]:
                f'kind = "table"\nfile = "{file}"\n']
   port = lab.daemon_with(providers, [])
 
-  def attack() -> None:
+  def attack() -> int:
     path = lab.folder / "httpdnsd.toml"
     text = path.read_text()
     for number in range(24):
@@ -153,17 +170,18 @@ def table(lab: Lab) -> tuple[int, Callable[[], None]]:
       if number % 4 == 0:
         lab.daemon_process.send_signal(signal.SIGHUP)
       ask(port, ["n1.e0.table.example"], 0.3)
+    return server.count("transfers")
   return port, attack
 
 
-def server_list(lab: Lab) -> tuple[int, Callable[[], None]]:
+def server_list(lab: Lab) -> tuple[int, Attack]:
   """Lists of EMAS's servers that are very long, very deep or cut off, for eight providers at a time."""
   server = Adversary(lab, "servers", program="floods.py")
   providers = [f'kind = "emas"\naccount_id = "x{number}"\nscheme = "http"\nservers = ["127.0.0.1:{server.port}"]\n'
                for number in range(8)]
   port = lab.daemon_with(providers, [])
 
-  def attack() -> None:
+  def attack() -> int:
     path = lab.folder / "httpdnsd.toml"
     text = path.read_text()
     for number in range(6):
@@ -171,4 +189,5 @@ def server_list(lab: Lab) -> tuple[int, Callable[[], None]]:
       path.write_text(text.replace('account_id = "x', f'account_id = "{number}'))
       lab.daemon_process.send_signal(signal.SIGHUP)
       ask(port, [f"n{number}.good1.example" for number in range(50)], 0.03)
+    return server.count("transfers")
   return port, attack

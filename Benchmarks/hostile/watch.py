@@ -3,15 +3,18 @@
   watch.py PORT PROCESS
 
 It asks over TCP, which the loop itself serves, again and again. What the thread has used of a processor between a question
-and its answer is what was left of the turn in progress: the most of it is the figure. The process has the machine's attention
-where it may ask for it (SCHED_FIFO): what the loop does while the answer waits to be looked at would be counted too.
+and its answer is what was left of the turn in progress, and the turn after it: the most of it is the figure. The process has the
+machine's attention where it may ask for it (SCHED_FIFO): what the loop does while the answer waits to be looked at would be
+counted too.
 
-It ends with its input, and prints the most milliseconds and how often it has asked.
+It ends with its input, and prints the most milliseconds and how often it has asked. It prints nothing where the daemon does not
+answer once more after that.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -19,7 +22,11 @@ import threading
 import time
 from pathlib import Path
 
+from bench.processes import BenchError
+
 _PAUSE = 0.0003
+#: Seconds for which an answer is waited for.
+_PATIENCE = 5.0
 
 
 class Watch:
@@ -27,12 +34,16 @@ class Watch:
 
   def __init__(self, port: int, process: int) -> None:
     self.longest, self.asked = 0.0, 0
-    self._arguments = [sys.executable, "-B", __file__, str(port), str(process)]
+    self._arguments = [sys.executable, "-B", "-m", "hostile.watch", str(port), str(process)]
 
   def __enter__(self) -> Watch:
-    self._child = subprocess.Popen(self._arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    self._child = subprocess.Popen(self._arguments, cwd=Path(__file__).parent.parent, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   text=True)
     assert self._child.stdout is not None
-    self._child.stdout.readline()
+    if not select.select([self._child.stdout], [], [], _PATIENCE)[0] or not self._child.stdout.readline():
+      self._child.kill()
+      self._child.communicate()
+      raise BenchError("the daemon takes no connection")
     return self
 
   def __exit__(self, *_: object) -> None:
@@ -47,22 +58,33 @@ def _watch(port: int, process: int) -> None:
   path = Path(f"/proc/{process}/schedstat")
   ends = threading.Event()
   threading.Thread(target=lambda: (sys.stdin.read(), ends.set()), daemon=True).start()
-  longest, asked, client = 0, 0, None
-  while not ends.is_set():
+  try:
+    client = socket.create_connection(("127.0.0.1", port), _PATIENCE)
+  except OSError:
+    return
+  print("watching", flush=True)
+  longest, asked, last = 0, 0, float("inf")
+  while True:
+    if is_last := ends.is_set():
+      last = min(last, time.monotonic() + _PATIENCE)
     try:
       if client is None:
-        client = socket.create_connection(("127.0.0.1", port), 5)
-        print("watching", flush=True)
+        client = socket.create_connection(("127.0.0.1", port), _PATIENCE)
       before = int(path.read_text().split()[0])
       client.sendall(query)
-      if not client.recv(4096):
-        raise OSError
+      is_answered = len(client.recv(4096)) > 0
+      # Also where the daemon has closed the connection instead, which it may.
       longest = max(longest, int(path.read_text().split()[0]) - before)
+      if not is_answered:
+        raise OSError
       asked += 1
-      time.sleep(_PAUSE)
+      if is_last:
+        break
     except OSError:
       client = None
-      time.sleep(_PAUSE)
+      if time.monotonic() > last:
+        return
+    time.sleep(_PAUSE)
   print(f"{longest / 1e6:.2f} {asked}", flush=True)
 
 

@@ -1,16 +1,22 @@
-"""test_hostile.py -- the verdict of Benchmarks/run-hostile notices what it is there for."""
+"""test_hostile.py -- the verdicts of Benchmarks/run-hostile and run-holds notice what they are there for."""
 
 from __future__ import annotations
 
 import socket
+import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
+from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "Benchmarks"))
 
-from hostile import hits  # noqa: E402  (the path must be set first)
+from bench.processes import BenchError  # noqa: E402  (the path must be set first)
+from hostile import hits, holds  # noqa: E402
 from hostile.lab import Adversary, Lab, Programs  # noqa: E402
 from hostile.report import compose  # noqa: E402
 from hostile.scenes import Figure  # noqa: E402
@@ -70,15 +76,78 @@ class ProfileTests(unittest.TestCase):
     self.assertEqual(hits.calls(profile), 8)
 
 
-class AdversaryTests(unittest.TestCase):
-  """What says whether a server was hostile at all."""
+class _Echo:
+  """What the watch asks: it sends back whatever comes."""
 
-  def test_what_an_adversary_has_not_done_is_missing(self) -> None:
+  def __init__(self) -> None:
+    self._socket = socket.create_server(("127.0.0.1", 0))
+    self.port = self._socket.getsockname()[1]
+    threading.Thread(target=self._serve, daemon=True).start()
+
+  def _serve(self) -> None:
+    while True:
+      client, _ = self._socket.accept()
+      while octets := client.recv(4096):
+        client.sendall(octets)
+
+
+@mock.patch.object(holds, "_SETTLING", 0)
+class HoldsTests(unittest.TestCase):
+  """run-holds counts no round that shows nothing."""
+
+  def setUp(self) -> None:
     folder = tempfile.TemporaryDirectory()
     self.addCleanup(folder.cleanup)
-    lab = Lab(Programs(Path(), Path()), Path(folder.name))
-    self.addCleanup(lab.end)
-    store = Adversary(lab, "store", "1")
+    self.lab = Lab(Programs(Path(), Path()), Path(folder.name))
+    self.daemon = subprocess.Popen(["sleep", "60"])
+    self.addCleanup(self.end)
+
+  def end(self) -> None:
+    self.daemon.kill()
+    self.daemon.wait()
+
+  def measure(self, attack: Callable[[], int]) -> tuple[holds.Watch, int]:
+    self.lab.daemon_process = self.daemon
+    return holds.measure(self.lab, lambda _: (_Echo().port, attack))
+
+  def attack(self) -> int:
+    time.sleep(0.5)
+    return 3
+
+  def test_a_round_in_which_something_hostile_was_done_counts(self) -> None:
+    watch, done = self.measure(self.attack)
+    self.assertGreater(watch.asked, 100)
+    self.assertEqual(done, 3)
+
+  def test_a_daemon_that_ends_is_an_error(self) -> None:
+    def attack() -> int:
+      self.end()
+      return self.attack()
+    with self.assertRaisesRegex(BenchError, "has ended with -9"):
+      self.measure(attack)
+
+  def test_a_daemon_that_takes_no_connection_is_an_error(self) -> None:
+    with socket.socket() as closed:
+      closed.bind(("127.0.0.1", 0))
+      self.lab.daemon_process = self.daemon
+      with self.assertRaisesRegex(BenchError, "no connection"):
+        holds.measure(self.lab, lambda _: (closed.getsockname()[1], self.attack))
+
+  def test_a_daemon_that_was_hardly_asked_is_an_error(self) -> None:
+    with mock.patch.object(holds, "_LEAST_ASKED", 1_000_000), self.assertRaisesRegex(BenchError, "was asked"):
+      self.measure(self.attack)
+
+  def test_an_adversary_that_did_nothing_is_an_error(self) -> None:
+    def attack() -> int:
+      self.attack()
+      return Adversary(self.lab, "flushes", "1").count("notes")
+    self.addCleanup(self.lab.end)
+    with self.assertRaisesRegex(BenchError, "nothing hostile"):
+      self.measure(attack)
+
+  def test_what_an_adversary_has_not_done_is_missing(self) -> None:
+    self.addCleanup(self.lab.end)
+    store = Adversary(self.lab, "store", "1")
     with socket.create_connection(("127.0.0.1", store.port)) as client:
       client.sendall(b"*1\r\n$4\r\nPING\r\n")
       self.assertEqual(store.count("commands"), 1)
