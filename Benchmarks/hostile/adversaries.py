@@ -1,6 +1,7 @@
-"""adversaries.py -- a server of HTTP/2 and a store of Redis's protocol that do whatever they like, each a process of its own.
+"""adversaries.py -- servers of HTTP/2 and HTTP/1.1 and a store of Redis's protocol that do whatever they like, each a process of its own.
 
   adversaries.py http2 HOST PORT CERTIFICATE KEY ADDRESS SEED [PLAN [RECORDS]]
+  adversaries.py http1 HOST PORT CERTIFICATE KEY ADDRESS SEED PLAN [RECORDS]
   adversaries.py store HOST PORT SEED [CERTIFICATE KEY [RECORDS]]
   adversaries.py flushes HOST PORT SEED
 
@@ -55,7 +56,7 @@ class HTTP2:
 
   _DATA, _HEADERS, _RESET, _SETTINGS, _PING, _GOAWAY, _WINDOW = 0, 1, 3, 4, 6, 7, 8
   _PLANS = ["honest"] * 4 + ["random frames", "held back, then reset", "reset at an octet", "octet by octet", "silent",
-                             "odd settings", "pings and a reset", "goaway", "long headers", "no streams", "wrong answers"]
+                             "odd settings", "pings and a reset", "goaway", "long headers", "no streams", "one answer", "wrong answers"]
 
   def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str, draw: random.Random,
                plan: str) -> None:
@@ -127,6 +128,9 @@ class HTTP2:
       await asyncio.sleep(draw.random() * 0.6)
       await self._send(whole * draw.randrange(1, 3))
       raise ConnectionError
+    elif self._plan == "one answer":
+      await self._send(whole)
+      raise ConnectionError
     elif self._plan == "pings and a reset":
       for _ in range(200):
         await self._send(_frame(self._PING, 0, 0, b"12345678"))
@@ -165,6 +169,32 @@ class HTTP2:
     if is_reset and handle is not None and handle.fileno() >= 0:
       handle.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     transport.abort()
+
+
+class HTTP1:
+  """A server of HTTP/1.1: an honest one, or one whose header sections do not end."""
+
+  def __init__(self, address: str, plan: str) -> None:
+    self._address, self._plan = socket.inet_aton(address), plan
+
+  async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Speaks on one connection until it ends."""
+    try:
+      while True:
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        length = int(head.partition(b"content-length:")[2].split(b"\r\n")[0])
+        answer = _answer(await reader.readexactly(length), self._address)
+        _DONE["requests"] += 1
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/dns-message\r\n")
+        while self._plan == "lines without end" and not writer.is_closing():
+          writer.write(b"x: y\r\n" * 1000)
+          await writer.drain()
+          await asyncio.sleep(0)
+        writer.write(b"Content-Length: %d\r\n\r\n" % len(answer) + answer)
+        await writer.drain()
+    except (OSError, EOFError, ValueError):
+      pass
+    writer.transport.abort()
 
 
 class Store:
@@ -367,15 +397,16 @@ def _with_records(serve: _Serve, certificate: str, key: str, plan: str, protocol
 
 async def _main(words: list[str]) -> None:
   kind, host, port = words[0], words[1], int(words[2])
-  is_http2 = kind == "http2"
-  draw = random.Random(int(words[6 if is_http2 else 3]))
-  pair, rest = (words[3:5], words[7:]) if is_http2 else (words[4:6], words[6:])
-  kinds = rest[1:] if is_http2 else rest
-  protocols = ["h2"] if is_http2 else []
+  protocols = {"http2": ["h2"], "http1": ["http/1.1"]}.get(kind, [])
+  draw = random.Random(int(words[6 if protocols else 3]))
+  pair, rest = (words[3:5], words[7:]) if protocols else (words[4:6], words[6:])
+  kinds = rest[1:] if protocols else rest
   asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-  if is_http2:
+  if kind == "http2":
     plans = itertools.repeat(rest[0]) if rest else HTTP2.plans(words[5], draw)
     serve: _Serve = lambda reader, writer: HTTP2(reader, writer, words[5], draw, next(plans)).run()
+  elif kind == "http1":
+    serve = HTTP1(words[5], rest[0]).serve
   else:
     serve = (Flushes(draw) if kind == "flushes" else Store(draw, is_honest=bool(kinds))).serve
   context = None
@@ -384,9 +415,14 @@ async def _main(words: list[str]) -> None:
   elif pair:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*pair)
+    # Those who come back would be shown no certificates again.
+    context.num_tickets = 0 if rest == ["one answer"] else 2
     if protocols:
       context.set_alpn_protocols(protocols)
   server = await asyncio.start_server(serve, host, port, ssl=context)
+  if kinds == ["asks for keys"]:
+    # A small room is full soon.
+    server.sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
   print("listening", flush=True)
   async with server:
     await _report()

@@ -25,6 +25,10 @@ LARGE_CACHE_KEYS = f"max_entries = {LARGE_CACHE}\nmax_bytes = \"64MiB\"\n"
 _WINDOW = 200
 
 
+class LeftOut(Exception):
+  """A scene that cannot be set up here; its text says why."""
+
+
 def ask(port: int, names: list[str], pause: float = 0.01) -> int:
   """Sends queries for names, and reads no answers. Returns how many were sent."""
   sent = 0

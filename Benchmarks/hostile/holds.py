@@ -16,9 +16,8 @@ from pathlib import Path
 from bench.processes import BenchError
 
 from . import local_holds, store_holds, upstream_holds
-from .holding import Scene
+from .holding import LeftOut, Scene
 from .lab import Lab, OpenLab, Programs
-from .local_holds import LeftOut
 from .watch import Watch
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
@@ -44,6 +43,11 @@ _SCENES: dict[str, Scene] = {
   "HTTP/2 by a proxy: random frames": upstream_holds.http2("random frames", is_proxied=True),
   "HTTP/2 by a proxy: 200 records and a reset": upstream_holds.http2("pings and a reset", is_proxied=True),
   "HTTP/2 by a proxy: an octet in each record": upstream_holds.http2("octet by octet", is_proxied=True),
+  "HTTP/2: certificates of 20,000 octets": upstream_holds.http2("one answer", octets=20_000),
+  "HTTP/2: keys that are asked for, and nothing is read": upstream_holds.key_requests,
+  "HTTP/1.1: TLS records without content": upstream_holds.http1("honest", "empty records"),
+  "HTTP/1.1: new keys": upstream_holds.http1("honest", "new keys"),
+  "HTTP/1.1: header lines without end": upstream_holds.http1("lines without end"),
   "HTTP/1.1: a body of 10 MB": upstream_holds.body,
   "tables of 4 MiB, replaced and let go": upstream_holds.table,
   "EMAS: lists of servers of 64 KiB": upstream_holds.server_list,

@@ -6,6 +6,7 @@ import http.client
 import json
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -165,6 +166,14 @@ def certificate(folder: Path) -> tuple[Path, Path]:
                     "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out",
                     str(authority)], check=True, capture_output=True)
   return authority, key
+
+
+def chain(authority: Path, octets: int) -> Path:
+  """As many copies of a certificate as take so many octets in a handshake (RFC 8446 section 4.4.2)."""
+  text = authority.read_text()
+  path = authority.with_name("chain.pem")
+  path.write_text(text * ((octets - 4) // (len(ssl.PEM_cert_to_DER_cert(text)) + 5)))
+  return path
 
 
 class HTTP2Proxy:

@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.dns import compose_query
 from bench.processes import BenchError, free_port
 
-from .holding import LARGE_CACHE, LARGE_CACHE_KEYS, Attack, Scene, ask, fill, request_text
+from .holding import LARGE_CACHE, LARGE_CACHE_KEYS, Attack, LeftOut, Scene, ask, fill, request_text
 from .lab import Adversary, Lab
 
 _LARGE_HOSTS = 400_000
@@ -22,10 +22,6 @@ _COMMANDS = 3
 #: Connections that ask at once: as many as the daemon has places for.
 _CONNECTIONS = 32
 _PING_GROUPS = Path("/proc/sys/net/ipv4/ping_group_range")
-
-
-class LeftOut(Exception):
-  """A scene that cannot be set up here; its text says why."""
 
 
 def nothing(lab: Lab) -> tuple[int, Attack]:

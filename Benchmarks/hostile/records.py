@@ -1,4 +1,5 @@
-"""records.py -- a server's side of TLS 1.3 whose records are made by hand: of one octet, without content, or new keys.
+"""records.py -- a server's side of TLS 1.3 whose records are made by hand: of one octet, without content, new keys, or those that ask for
+new keys.
 
 OpenSSL sends none of these. It shakes hands here, and reads; what it sends from then on is sealed below, with the secret that it
 notes for debuggers (RFC 8446 sections 5.2 and 7.3). The suite is TLS_AES_256_GCM_SHA384, the first that OpenSSL offers.
@@ -18,12 +19,17 @@ from pathlib import Path
 _HANDSHAKE, _DATA = 22, 23
 #: KeyUpdate, which does not ask for one (RFC 8446 section 4.6.3).
 _KEY_UPDATE = b"\x18\0\0\1\0"
+#: One that does.
+_KEY_REQUEST = b"\x18\0\0\1\1"
 _GET_TAG, _TAG = 0x10, 16
 #: So many records before one with content are no reason to end a connection: the daemon's limit is 64, that of OpenSSL for
 #: records that are quite empty 32.
 _UPDATES, _EMPTY = 60, 30
 #: One write in so many begins with more than that.
 _EXCESS_EVERY, _EXCESS = 50, 4000
+#: The write from which on a server that asks for keys reads nothing and sends PINGs of HTTP/2 (RFC 9113 section 6.7) without end.
+_DEAF_FROM = 5
+_PING = b"\0\0\x08\x06\0\0\0\0\0deaf ear"
 
 _crypto = ctypes.CDLL(ctypes.util.find_library("crypto"))
 for _name in ("EVP_CIPHER_CTX_new", "EVP_aes_256_gcm"):
@@ -62,9 +68,9 @@ class _Keys:
     _crypto.EVP_CIPHER_CTX_ctrl(self._context, _GET_TAG, _TAG, tag)
     return header + sealed.raw + tag.raw
 
-  def update(self) -> bytes:
+  def update(self, message: bytes = _KEY_UPDATE) -> bytes:
     """A record that announces new keys, which hold from then on."""
-    record = self.seal(_HANDSHAKE, _KEY_UPDATE)
+    record = self.seal(_HANDSHAKE, message)
     self._use(self._expand(b"traffic upd", 48))
     return record
 
@@ -75,13 +81,14 @@ class _Keys:
 class RecordStream:
   """A connection whose handshake is done: the part of asyncio's reader and writer that servers here use."""
 
-  PLANS = ("octets", "empty records", "new keys")
+  PLANS = ("octets", "empty records", "new keys", "asks for keys")
 
   def __init__(self, connection: ssl.SSLObject, arriving: ssl.MemoryBIO, keys: _Keys, plan: str,
                reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     self._connection, self._arriving, self._keys, self._plan = connection, arriving, keys, plan
     self._reader, self._writer = reader, writer
     self._writes = 0
+    self._asking: asyncio.Task[None] | None = None
     self.transport, self.drain = writer.transport, writer.drain
     self.content = asyncio.StreamReader()
 
@@ -95,6 +102,9 @@ class RecordStream:
             break
           self.content.feed_data(octets)
         except ssl.SSLWantReadError:
+          if self._asking:
+            await self._asking
+            break
           if not (octets := await self._reader.read(65536)):
             break
           self._arriving.write(octets)
@@ -102,10 +112,24 @@ class RecordStream:
       pass
     self.content.feed_eof()
 
+  async def _ask(self) -> None:
+    """Asks for keys until the connection ends, and reads nothing: the client cannot answer, and must not wait for that."""
+    self.transport.pause_reading()
+    while not self.transport.is_closing():
+      for octet in _PING:
+        requests = [self._keys.update(_KEY_REQUEST) for _ in range(_UPDATES)]
+        self._writer.write(b"".join([*requests, self._keys.seal(_DATA, bytes([octet]))]))
+        await self.drain()
+        # The server's other connections have their turns.
+        await asyncio.sleep(0)
+
   def write(self, octets: bytes) -> None:
     """Sends octets, each in a record of its own, with what the plan says before it."""
     seal, update = self._keys.seal, self._keys.update
     self._writes += 1
+    if self._plan == "asks for keys" and self._writes >= _DEAF_FROM:
+      self._asking = self._asking or asyncio.create_task(self._ask())
+      return
     is_excess = self._writes % _EXCESS_EVERY == 0
     records = []
     for octet in octets:

@@ -6,12 +6,13 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 from bench.processes import free_port
 
 from .floods import table_texts
-from .holding import Attack, Scene, ask
-from .lab import Adversary, Lab, certificate
+from .holding import Attack, LeftOut, Scene, ask
+from .lab import Adversary, Lab, certificate, chain
 
 
 def full(question: bytes) -> bytes:
@@ -25,6 +26,10 @@ def cut_off(question: bytes) -> bytes:
   """As many records as there can be, and more that do not come."""
   records = b"\0\xff\0\0\1\0\0\0\0\0\0" * ((65_400 - len(question)) // 11)
   return b"\x81\x80\0\1\xff\xff\0\0\0\0" + question + records
+
+
+#: Of the scene's network namespace: the room for what a peer has not yet taken.
+_WRITE_ROOMS = Path("/proc/sys/net/ipv4/tcp_wmem")
 
 
 class _LargeResolver:
@@ -97,11 +102,12 @@ class _Proxy:
       end.close()
 
 
-def http2(plan: str, records: str | None = None, *, is_proxied: bool = False) -> Scene:
-  """A provider over HTTP/2 that breaks its rules, or those of TLS with records of a plan."""
+def http2(plan: str, records: str | None = None, *, is_proxied: bool = False, octets: int = 0, version: str = "http2") -> Scene:
+  """A provider over HTTP/2 that breaks its rules, or those of TLS with records of a plan or certificates of so many octets."""
   def scene(lab: Lab) -> tuple[int, Attack]:
     authority, key = certificate(lab.folder)
-    server = Adversary(lab, "http2", str(authority), str(key), "192.0.2.80", "1", plan, *([records] if records else []))
+    shown = chain(authority, octets) if octets else authority
+    server = Adversary(lab, version, str(shown), str(key), "192.0.2.80", "1", plan, *([records] if records else []))
     proxy = f'proxy = "http://127.0.0.1:{_Proxy().port}"\n' if is_proxied else ""
     provider = f'kind = "doh"\nurl = "https://127.0.0.1:{server.port}/dns-query"\nca_file = "{authority}"\n{proxy}'
     port = lab.daemon_with([provider], [])
@@ -111,6 +117,28 @@ def http2(plan: str, records: str | None = None, *, is_proxied: bool = False) ->
       return server.count("requests")
     return port, attack
   return scene
+
+
+def http1(plan: str, records: str | None = None) -> Scene:
+  """The same over HTTP/1.1."""
+  return http2(plan, records, version="http1")
+
+
+def key_requests(lab: Lab) -> tuple[int, Attack]:
+  """A provider that asks for new keys and reads nothing, where the kernel takes little: reading then waits for writing."""
+  try:
+    rooms = _WRITE_ROOMS.read_text()
+    _WRITE_ROOMS.write_text("4096 16384 65536")
+  except OSError as error:
+    raise LeftOut(f"{_WRITE_ROOMS} cannot be set: {error.strerror}") from error
+  port, attack = http2("honest", "asks for keys")(lab)
+
+  def attack_and_restore() -> int:
+    try:
+      return attack()
+    finally:
+      _WRITE_ROOMS.write_text(rooms)
+  return port, attack_and_restore
 
 
 def body(lab: Lab) -> tuple[int, Attack]:
