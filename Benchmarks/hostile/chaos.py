@@ -115,7 +115,15 @@ keep = ["www.good1.example", "www.good2.example"]
       yield f"n{self._random.randrange(3000)}.good{self._random.randrange(100)}.example"
 
   def _reload(self) -> None:
-    """Reloads with other settings: any mixture is a configuration."""
+    """Reloads once, or many times in a row."""
+    for _ in range(self._random.choice([1, 1, 1, 30])):
+      self._change_settings()
+      os.kill(self._lab.daemon_process.pid, signal.SIGHUP)
+      self._events["reloads"] += 1
+      time.sleep(0.005)
+
+  def _change_settings(self) -> None:
+    """Writes other settings: any mixture is a configuration."""
     draw = self._random
     text = self._text
     if draw.random() < 0.3:
@@ -133,8 +141,6 @@ keep = ["www.good1.example", "www.good2.example"]
     if draw.random() < 0.1:
       text += "nonsense = \n"
     self._path.write_text(text)
-    os.kill(self._lab.daemon_process.pid, signal.SIGHUP)
-    self._events["reloads"] += 1
 
   def _command(self) -> None:
     words = self._random.choice(_COMMANDS)
