@@ -34,8 +34,10 @@ _ROUND, _RATE = 5.0, 60.0
 _GRACE = 30.0
 #: Seconds in which everything that is hostile must have come about.
 _LEAST = 60.0
-_COMMANDS = (["stats"], ["providers"], ["cache"], ["fleet"], ["top", "--once"], ["flush", "hostile.example"], ["flush", "--all"],
+_COMMANDS = (["stats"], ["providers"], ["cache"], ["fleet"], ["top", "--once"], ["flush", "hostile.example"], ["flush"],
              ["cache", "www.good1.example"], ["query", "www.good2.example"])
+#: EX_USAGE: a mistake on the command line.
+_USAGE = 64
 
 
 class Chaos:
@@ -46,7 +48,7 @@ class Chaos:
     self._random = random.Random(seed)
     self._events = Counter({"reloads": 0, "commands": 0, "bursts of odd packets": 0})
     self._fates: Counter[str] = Counter()
-    self._settings = 0
+    self._commands: list[tuple[str, subprocess.Popen[bytes]]] = []
 
   def run(self) -> bool:
     """Runs, prints the summary, and returns whether all was well."""
@@ -144,8 +146,10 @@ keep = ["www.good1.example", "www.good2.example"]
 
   def _command(self) -> None:
     words = self._random.choice(_COMMANDS)
-    subprocess.Popen([str(self._lab.programs.httpdnsd), *words, "--socket", str(self._lab.folder / "control.sock")],
-                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    # This one asks the upstreams itself.
+    where = ["--config", str(self._path)] if words[0] == "query" else ["--socket", str(self._lab.folder / "control.sock")]
+    self._commands.append((" ".join(words), subprocess.Popen(
+      [str(self._lab.programs.httpdnsd), *words, *where], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)))
     self._events["commands"] += 1
 
   def _send_odd(self, port: int) -> None:
@@ -198,6 +202,7 @@ keep = ["www.good1.example", "www.good2.example"]
       found.append("the daemon does not end")
     reports = _REPORT.findall(self._log())
     found += reports[:20]
+    found += sorted({f"'{words}' is not a command" for words, process in self._commands if process.poll() == _USAGE})
     if self._seconds >= _LEAST:
       found += [f"no {event}" for event, count in self._events.items() if not count]
       found += self._http2.missing() + self._store.missing()
