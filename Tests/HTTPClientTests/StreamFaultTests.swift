@@ -52,6 +52,8 @@ import Testing
     [.breakRules],
   ])
   func `an error of the connection ends it, whatever the server does then`(acts: [HTTP2Act]) throws {
+    // libcurl from 8 on lets the request wait to its end, with newer versions of nghttp2.
+    let timeout = Stack.current == .streams ? Duration.seconds(20) : .seconds(2)
     let ((results, took), _) = try withHTTP2 { request in
       guard request.connection == 0 else { return .send("x") }
       return request.stream == 1 ? .send("x") : request.stream == 3 ? .acts(acts) : .stall
@@ -59,7 +61,7 @@ import Testing
       _ = await origin.get()
       let began = BootInstant.now
       var results: [HTTPResult] = []
-      for _ in 0..<3 { results.append(await origin.get(timeout: .seconds(20))) }
+      for _ in 0..<3 { results.append(await origin.get(timeout: timeout)) }
       return (results, BootInstant.now - began)
     }
     #expect(results.dropFirst().allSatisfy { $0.response?.text == "x" })
