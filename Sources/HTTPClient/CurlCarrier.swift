@@ -45,9 +45,9 @@ final class CurlCarrier: Carrier {
   private let timer = OwnedTimer()
   /// Calls of libcurl in a row in which nothing of a response came, as while a server lets TLS write nothing, and has octets
   /// to read or keys to update.
-  private var callsInVain = 0
+  private var idleCalls = 0
   /// The pause before libcurl is called again; nil for none.
-  var pauseTime: Duration? { callsInVain > Self.mostInVain ? Self.pauseInVain : nil }
+  var pauseTime: Duration? { idleCalls > Self.mostIdleCalls ? Self.idlePause : nil }
 
   /// A server that was heard within this time is there …
   private static let moment = Duration.seconds(2)
@@ -64,8 +64,8 @@ final class CurlCarrier: Carrier {
   /// The time after which none begins.
   private static let roundTime = Duration.milliseconds(1)
   /// Many handshakes side by side take a few hundred.
-  private static let mostInVain = 512
-  private static let pauseInVain = Duration.milliseconds(2)
+  private static let mostIdleCalls = 512
+  private static let idlePause = Duration.milliseconds(2)
 
   init(_ settings: OriginSettings, _ order: ConnectionOrder, on loop: EventLoop) throws(HTTPSetupError) {
     guard let multi = curl_multi_init() else { throw HTTPSetupError(description: "no memory for connections") }
@@ -110,7 +110,7 @@ final class CurlCarrier: Carrier {
 
   /// Something of a response has arrived.
   func isHeard() {
-    callsInVain = 0
+    idleCalls = 0
     settings.isHeard(at: loop.now)
   }
 
@@ -258,7 +258,7 @@ final class CurlCarrier: Carrier {
     if descriptor == CURL_SOCKET_TIMEOUT { wish = -1 }
     var running: Int32 = 0
     wishChanged = true
-    callsInVain += 1
+    idleCalls += 1
     beginCallOfCurl()
     curl_multi_socket_action(multi, descriptor, bits, &running)
   }

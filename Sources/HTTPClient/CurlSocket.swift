@@ -28,7 +28,7 @@ final class CurlSocket {
   /// libcurl reads when the loop has time for this socket.
   private let place = OwnedPlace()
   private var ready: Interest = []
-  /// The pause after many calls of libcurl in vain. The event is not armed meanwhile.
+  /// The pause after many calls of libcurl that brought nothing. The event is not armed meanwhile.
   private let pause = OwnedTimer()
 
   init(_ descriptor: Int32, of carrier: CurlCarrier) {

@@ -7,7 +7,9 @@ import Glibc
 
 /// A machine, named by the test, and a router that it is joined to by an Ethernet cable.
 public final class ThreadNetwork: Sendable {
+  /// Why there is no such network.
   public struct Failure: Error, CustomStringConvertible {
+    /// The human-readable reason.
     public let description: String
   }
 
@@ -67,6 +69,7 @@ public final class ThreadNetwork: Sendable {
     try ThreadNetwork.spawn(["ip"] + arguments.split(separator: " ").map(String.init))
   }
 
+  /// Runs ip(8) on the router.
   public func routerIP(_ arguments: String) throws {
     setns(router, CLONE_NEWNET)
     defer { setns(machine, CLONE_NEWNET) }
