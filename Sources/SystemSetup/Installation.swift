@@ -100,9 +100,7 @@ public struct Installation {
     let locks = [try SetupLock(root, .names, patience), try SetupLock(root, .files, patience)]
     defer { withExtendedLifetime(locks) {} }
     let writer = FileWriter(root: root)
-    for path in SetupPaths.made where root.text(of: path)?.contains(SetupPaths.mark) == true {
-      try writer.put(.absent, at: path)
-    }
+    for path in made { try writer.put(.absent, at: path) }
     let resolver = try root.state(of: SetupPaths.resolver)
     if case .file(_, let attributes) = resolver, let text = ResolverText.withoutOurs(resolver.text ?? "") {
       try writer.put(.file(Array(text.utf8), attributes), at: SetupPaths.resolver)

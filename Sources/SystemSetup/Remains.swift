@@ -20,15 +20,21 @@ extension Installation {
   /// Finds what is left of a setup without a journal; nil if there is a journal, or nothing is left.
   public func remains() throws(SetupError) -> Remains? {
     guard try root.state(of: SetupPaths.journal) == .absent else { return nil }
-    var paths: [String] = []
-    for path in SetupPaths.made where root.text(of: path)?.contains(SetupPaths.mark) == true {
-      // Folders may be links to each other, such as /lib.
-      if !paths.contains(where: { root.real($0) == root.real(path) }) { paths.append(path) }
-    }
+    var paths = made
     let text = root.text(of: SetupPaths.resolver) ?? ""
     if ResolverText.withoutOurs(text) != nil || root.destination(of: SetupPaths.resolver) == SetupPaths.following {
       paths.append(SetupPaths.resolver)
     }
     return paths.isEmpty ? nil : Remains(paths: paths)
+  }
+
+  /// The files that say that setup has made them, each once: folders may be links to each other, such as /lib.
+  var made: [String] {
+    SetupPaths.made.reduce(into: []) { paths, path in
+      guard root.text(of: path)?.contains(SetupPaths.mark) == true,
+        !paths.contains(where: { root.real($0) == root.real(path) })
+      else { return }
+      paths.append(path)
+    }
   }
 }
