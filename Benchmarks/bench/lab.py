@@ -29,7 +29,8 @@ def _run(arguments: list[str], what: str) -> None:
     raise BenchError(f"{what}: {finished.stderr.strip()[-1000:]}")
 
 
-def _build(source: str, output: Path, *options: str) -> Path:
+def build(source: str, output: Path, *options: str) -> Path:
+  """Compiles a C program of `native`. Raises BenchError where that fails."""
   _run(["gcc", *_FLAGS, "-o", str(output), str(_NATIVE / source), *options], f"{source} does not compile")
   return output
 
@@ -54,10 +55,10 @@ def open_lab(httpdnsd: Path, simulator: Path) -> Iterator[Lab]:
     certificate, key = _make_certificate(folder)
     lab = Lab(
       folder=folder, stack=stack,
-      echo=_build("echo.c", folder / "echo"),
-      arrivals=_build("arrivals.c", folder / "arrivals", "-lm"),
-      pairs=_build("pairs.c", folder / "pairs", "-lcurl"),
-      counter=_build("countmalloc.c", folder / "countmalloc.so", "-shared", "-fPIC", "-fno-builtin"),
+      echo=build("echo.c", folder / "echo"),
+      arrivals=build("arrivals.c", folder / "arrivals", "-lm"),
+      pairs=build("pairs.c", folder / "pairs", "-lcurl"),
+      counter=build("countmalloc.c", folder / "countmalloc.so", "-shared", "-fPIC", "-fno-builtin"),
       names=write_names(folder / "names", peers.ZONE_NAMES),
       certificate=certificate, key=key, httpdnsd=httpdnsd, simulator=simulator)
     authority = start(peers.NSD, lab)

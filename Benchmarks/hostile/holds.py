@@ -1,6 +1,7 @@
 """holds.py -- how long one input of a hostile server, store, resolver or client holds the resolver's loop.
 
-Each input is a scene: a daemon of its own, and beside it something hostile. Meanwhile `watch.py` measures. As root all of it
+Each input is a scene: a daemon of its own, and beside it something hostile. What counts is the longest turn of the daemon's loop,
+in CPU time of its thread: it is the most that a client waits for others. As root all of it
 happens in a network and a mount namespace of its own, which some scenes need.
 """
 
@@ -10,6 +11,7 @@ import argparse
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from bench.processes import BenchError
 from . import local_holds, store_holds, upstream_holds
 from .holding import LeftOut, Scene
 from .lab import Lab, OpenLab, Programs
-from .watch import Watch
+from .watch import Turns, Watch
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 _INSIDE = "HOLDS_INSIDE"
@@ -85,26 +87,33 @@ def _enter() -> None:
   subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 
 
-def measure(lab: Lab, scene: Scene) -> tuple[Watch, int]:
-  """Watches the daemon of a scene. Returns what was seen, and how often something hostile was done.
+def measure(lab: Lab, scene: Scene, turns: Turns) -> tuple[int, int]:
+  """Has a scene's daemon attacked. Returns how often it answered meanwhile, and how often something hostile was done.
 
   Raises BenchError where that shows nothing: the daemon has ended or has hardly been asked, or nothing hostile was done.
   """
   port, attack = scene(lab)
   time.sleep(_SETTLING)
-  with Watch(port, lab.daemon_process.pid) as watch:
+  turns.begin()
+  with Watch(port) as watch:
     done = attack()
   if (status := lab.daemon_process.poll()) is not None:
     raise BenchError(f"the daemon has ended with {status}")
   if watch.asked < _LEAST_ASKED:
     raise BenchError(f"the daemon was asked {watch.asked} times, of at least {_LEAST_ASKED}")
+  if turns.read()[1] < watch.asked - 1:
+    raise BenchError(f"{turns.read()[1]} turns of the loop were seen while the daemon was asked {watch.asked} times")
   if not done:
     raise BenchError("nothing hostile was done")
-  return watch, done
+  return watch.asked, done
 
 
 def main() -> int:
-  """Measures every input, and prints a row for each: the longest, each round, how often it was asked, and hostile acts."""
+  """Measures every input, and prints a row for each.
+
+  A row has the longest turn of the loop, that of each round, and of all rounds the turns, the questions of a client that was
+  answered, and how often something hostile was done.
+  """
   parser = argparse.ArgumentParser(prog="Benchmarks/run-holds", description=__doc__)
   parser.add_argument("--httpdnsd", type=Path, default=_ROOT / ".build/release/httpdnsd")
   parser.add_argument("--simulator", type=Path, default=_ROOT / ".build/release/httpdns-simulator")
@@ -113,17 +122,24 @@ def main() -> int:
   options = parser.parse_args()
   if os.geteuid() == 0:
     _enter()
+  with tempfile.TemporaryDirectory(prefix="httpdnsd-holds-") as folder:
+    return _measure_all(options, Turns(Path(folder)))
+
+
+def _measure_all(options: argparse.Namespace, turns: Turns) -> int:
+  programs = Programs(options.httpdnsd.absolute(), options.simulator.absolute(), turns.starter)
   status = 0
   for name, scene in _SCENES.items():
     if options.only not in name:
       continue
-    rounds, asked, done = [], 0, 0
+    rounds, count, asked, done = [], 0, 0, 0
     try:
       for _ in range(options.rounds):
-        with OpenLab(Programs(options.httpdnsd.absolute(), options.simulator.absolute())) as lab:
-          watch, acts = measure(lab, scene)
-        rounds.append(watch.longest)
-        asked, done = asked + watch.asked, done + acts
+        with OpenLab(programs) as lab:
+          answers, acts = measure(lab, scene, turns)
+        longest, more = turns.read()
+        rounds.append(longest)
+        count, asked, done = count + more, asked + answers, done + acts
     except LeftOut as reason:
       print(f"| {name} | left out: {reason} |", flush=True)
       continue
@@ -133,6 +149,6 @@ def main() -> int:
       status = 1
       continue
     figures = ", ".join(f"{figure:.2f}" for figure in rounds)
-    print(f"| {name} | {max(rounds):.1f} ms | {figures} | {asked:,} | {done:,} |", flush=True)
+    print(f"| {name} | {max(rounds):.1f} ms | {figures} | {count:,} | {asked:,} | {done:,} |", flush=True)
     status = status or int(max(rounds) > _MOST)
   return status

@@ -30,10 +30,11 @@ _KINDS = {"json": "/resolve", "doh": "/dns-query"}
 
 @dataclass(frozen=True)
 class Programs:
-  """The programs that are measured with."""
+  """The programs that are measured with, and what the daemon is started by, such as env(1)."""
 
   httpdnsd: Path
   simulator: Path
+  starter: tuple[str, ...] = ()
 
 
 def zone_text() -> str:
@@ -249,7 +250,8 @@ socket = "{self.folder}/control.sock"
 servers = {servers}
 {more}
 """)
-    child = Child([*prefix, str(self.programs.httpdnsd), "run", "--config", str(path)], self.folder / "httpdnsd.log")
+    child = Child([*prefix, *self.programs.starter, str(self.programs.httpdnsd), "run", "--config", str(path)],
+                  self.folder / "httpdnsd.log")
     self.children.append(child)
     child.wait_for(" ready\n", patience)
     self.daemon_process = child.process

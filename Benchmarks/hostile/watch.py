@@ -1,117 +1,92 @@
-"""watch.py -- how long the daemon's loop lets a client wait, in CPU time of the loop's thread; a process of its own.
-
-  watch.py PORT PROCESS
-
-It asks over TCP, which the loop itself serves, again and again. What the thread has used of a processor between a question
-and its answer is what was left of the turn in progress, and the turn after it: the most of it is the figure. The process has the
-machine's attention where it may ask for it (SCHED_FIFO): what the loop does while the answer waits to be looked at would be
-counted too.
-
-It ends with its input, and prints the most milliseconds and how often it has asked. It prints nothing where the daemon does not
-answer once more after that.
-"""
+"""watch.py -- how long the turns of the daemon's loop are, and whether it answers meanwhile."""
 
 from __future__ import annotations
 
-import ctypes
-import os
-import platform
-import select
+import mmap
 import socket
 import struct
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
+from bench.lab import build
 from bench.processes import BenchError
 
 _PAUSE = 0.0003
 #: Seconds for which an answer is waited for.
 _PATIENCE = 5.0
-#: perf_event_open(2), by machine; PERF_TYPE_SOFTWARE and PERF_COUNT_SW_TASK_CLOCK; PERF_FLAG_FD_CLOEXEC.
-_SYSTEM_CALLS = {"x86_64": 298, "aarch64": 241}
-_SOFTWARE, _TASK_CLOCK, _CLOSE_ON_EXEC = 1, 1, 8
+#: "localhost" A, which the daemon answers itself.
+_QUERY = b"\0\x1b\0\7\1\0\0\1\0\0\0\0\0\0\x09localhost\0\0\1\0\1"
+
+
+class Turns:
+  """What native/turns.c says about the loop of the daemon that is started by `starter`."""
+
+  _LAYOUT = struct.Struct("=QQ")
+
+  def __init__(self, folder: Path) -> None:
+    library, path = build("turns.c", folder / "turns.so", "-shared", "-fPIC"), folder / "turns"
+    path.write_bytes(bytes(self._LAYOUT.size))
+    with path.open("r+b") as file:
+      self._memory = mmap.mmap(file.fileno(), self._LAYOUT.size)
+    self.starter = ("env", f"LD_PRELOAD={library}", f"TURNS_FILE={path}")
+
+  def begin(self) -> None:
+    """Begins again: what was before does not count."""
+    self._LAYOUT.pack_into(self._memory, 0, 0, 0)
+
+  def read(self) -> tuple[float, int]:
+    """The longest turn (milliseconds of CPU), and how many there were."""
+    longest, count = self._LAYOUT.unpack_from(self._memory)
+    return longest / 1e6, count
 
 
 class Watch:
-  """Watches a process whose loop serves a port, while the block runs."""
+  """Asks a daemon over TCP, which its loop serves, again and again while the block runs, and once more at its end.
 
-  def __init__(self, port: int, process: int) -> None:
-    self.longest, self.asked = 0.0, 0
-    self._arguments = [sys.executable, "-B", "-m", "hostile.watch", str(port), str(process)]
+  Then `asked` is how often that was answered; 0 where the last question was not.
+  """
+
+  def __init__(self, port: int) -> None:
+    self.asked = 0
+    self._port = port
+    self._ends = threading.Event()
+    self._thread = threading.Thread(target=self._run, daemon=True)
 
   def __enter__(self) -> Watch:
-    self._child = subprocess.Popen(self._arguments, cwd=Path(__file__).parent.parent, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                   text=True)
-    assert self._child.stdout is not None
-    if not select.select([self._child.stdout], [], [], _PATIENCE)[0] or not self._child.stdout.readline():
-      self._child.kill()
-      self._child.communicate()
-      raise BenchError("the daemon takes no connection")
+    try:
+      self._client: socket.socket | None = self._connection()
+    except OSError as error:
+      raise BenchError("the daemon takes no connection") from error
+    self._thread.start()
     return self
 
   def __exit__(self, *_: object) -> None:
-    words = self._child.communicate(timeout=30)[0].split()
-    if len(words) == 2:
-      self.longest, self.asked = float(words[0]), int(words[1])
+    self._ends.set()
+    self._thread.join()
+    if self._client:
+      self._client.close()
 
+  def _connection(self) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", self._port), _PATIENCE)
 
-def _clock(process: int) -> Callable[[], int]:
-  """The nanoseconds of CPU that the first thread of a process has had.
-
-  The kernel's counter is exact at any moment, and takes root; schedstat says what it was at the last tick.
-  """
-  call = _SYSTEM_CALLS.get(platform.machine())
-  attributes = struct.pack("=IIQ", _SOFTWARE, 128, _TASK_CLOCK).ljust(128, b"\0")
-  counter = ctypes.CDLL(None).syscall(call, attributes, process, -1, -1, _CLOSE_ON_EXEC) if call else -1
-  if counter >= 0:
-    return lambda: int.from_bytes(os.read(counter, 8), sys.byteorder)
-  path = Path(f"/proc/{process}/schedstat")
-  return lambda: int(path.read_text().split()[0])
-
-
-def _watch(port: int, process: int) -> None:
-  # "localhost" A, which the daemon answers itself.
-  query = b"\0\x1b\0\7\1\0\0\1\0\0\0\0\0\0\x09localhost\0\0\1\0\1"
-  clock = _clock(process)
-  ends = threading.Event()
-  threading.Thread(target=lambda: (sys.stdin.read(), ends.set()), daemon=True).start()
-  try:
-    client = socket.create_connection(("127.0.0.1", port), _PATIENCE)
-  except OSError:
-    return
-  print("watching", flush=True)
-  longest, asked, last = 0, 0, float("inf")
-  while True:
-    if is_last := ends.is_set():
-      last = min(last, time.monotonic() + _PATIENCE)
-    try:
-      if client is None:
-        client = socket.create_connection(("127.0.0.1", port), _PATIENCE)
-      before = clock()
-      client.sendall(query)
-      is_answered = len(client.recv(4096)) > 0
-      # Also where the daemon has closed the connection instead, which it may.
-      longest = max(longest, clock() - before)
-      if not is_answered:
-        raise OSError
-      asked += 1
-      if is_last:
-        break
-    except OSError:
-      client = None
-      if time.monotonic() > last:
-        return
-    time.sleep(_PAUSE)
-  print(f"{longest / 1e6:.2f} {asked}", flush=True)
-
-
-if __name__ == "__main__":
-  try:
-    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-  except PermissionError:
-    pass
-  _watch(int(sys.argv[1]), int(sys.argv[2]))
+  def _run(self) -> None:
+    asked, last = 0, float("inf")
+    while True:
+      if is_last := self._ends.is_set():
+        last = min(last, time.monotonic() + _PATIENCE)
+      try:
+        self._client = self._client or self._connection()
+        self._client.sendall(_QUERY)
+        # The daemon may close the connection instead.
+        if not self._client.recv(4096):
+          raise OSError
+        asked += 1
+        if is_last:
+          self.asked = asked
+          return
+      except OSError:
+        self._client = None
+        if time.monotonic() > last:
+          return
+      time.sleep(_PAUSE)
