@@ -38,9 +38,9 @@ static inline void ctls_record_came(
   if (count > CTLS_MOST_EMPTY_RECORDS) SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_RECEIVED_SHUTDOWN);
 }
 
-// The most records that one call of libcurl may take from a connection. It reads up to a hundred times before it returns, and
-// each of these reads goes through up to 32 records that are empty, or have nothing but padding.
-enum { CTLS_MOST_RECORDS_IN_CALL = 1024 };
+// The octets that one call of libcurl may take from a connection; the rest stays in the socket for the next one. It reads up to
+// a hundred times before it returns. So many octets are 700 records of one octet, or 16,000 fields of HTTP/2.
+enum { CTLS_MOST_OCTETS_IN_CALL = 16384 };
 
 // The number of the thread's current call of libcurl.
 static inline uint32_t *ctls_call(void) {
@@ -51,21 +51,29 @@ static inline uint32_t *ctls_call(void) {
 // To be called before each call of libcurl that may read.
 static inline void ctls_begin_call(void) { ++*ctls_call(); }
 
-static inline int ctls_call_index(void) {
-  static int index = 0;
-  return ctls_index_at(&index);
+// The callback of what a connection is read by (BIO_set_callback_ex(3)). Its argument has the number of the call that has read
+// last, and below it how many octets. Beyond the bound there seems to be nothing to read.
+static inline long ctls_octets_came(
+    BIO *bio, int operation, const char *octets, size_t length, int number, long option, int result, size_t *count) {
+  (void)octets, (void)length, (void)number, (void)option;
+  uint64_t call = *ctls_call(), last = (uint64_t)(uintptr_t)BIO_get_callback_arg(bio);
+  uint64_t read = last >> 32 == call ? (uint32_t)last : 0;
+  if (operation == BIO_CB_READ && read >= CTLS_MOST_OCTETS_IN_CALL) {
+    BIO_set_retry_read(bio);
+    return -1;
+  }
+  if (operation == (BIO_CB_READ | BIO_CB_RETURN) && result > 0) {
+    BIO_set_callback_arg(bio, (char *)(uintptr_t)(call << 32 | (read + *count)));
+  }
+  return result;
 }
 
-// As `ctls_record_came`, and counts all records of a call, by its number.
+// As `ctls_record_came`, and bounds what one call reads, from the first message on, which is ours.
 static inline void ctls_record_came_in_call(
     int is_sent, int version, int type, const void *octets, size_t length, SSL *ssl, void *index) {
   ctls_record_came(is_sent, version, type, octets, length, ssl, index);
-  if (is_sent || type != SSL3_RT_HEADER) return;
-  uint64_t call = (uint64_t)*ctls_call() << 32;
-  uint64_t count = (uint64_t)(uintptr_t)SSL_get_ex_data(ssl, ctls_call_index());
-  count = (count & ~(uint64_t)UINT32_MAX) == call ? count + 1 : call + 1;
-  SSL_set_ex_data(ssl, ctls_call_index(), (void *)(uintptr_t)count);
-  if ((uint32_t)count > CTLS_MOST_RECORDS_IN_CALL) SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_RECEIVED_SHUTDOWN);
+  BIO *bio = SSL_get_rbio(ssl);
+  if (BIO_get_callback_ex(bio) == NULL) BIO_set_callback_ex(bio, ctls_octets_came);
 }
 
 // The octets that a peer's certificates may take together; those of an honest one take 2,000 to 12,000. By default 100,000

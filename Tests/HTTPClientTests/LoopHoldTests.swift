@@ -156,6 +156,20 @@ import Testing
     #expect(watch.longest < Self.most)
   }
 
+  @Test(.onBothStacks) func `header sections of streams that have ended hold the loop for no time`() throws {
+    let watch = TurnWatch()
+    let (results, _) = try withHTTP2 { request in
+      guard request.connection == 0, request.stream == 3 else { return .send("x") }
+      return .acts([.respond("x")] + (0..<8).flatMap { _ in Self.bomb(3, frames: 7) })
+    } body: { origin in
+      _ = await origin.get()
+      watch.watch(origin.loop)
+      return [await origin.get(), await origin.get()]
+    }
+    #expect(results.map { $0.response?.text } == ["x", "x"])
+    #expect(watch.longest < Self.most)
+  }
+
   @Test func `fields after the content are no more`() throws {
     let watch = TurnWatch()
     let (result, _) = try withHTTP2 { request in
