@@ -45,7 +45,7 @@ _SCENES: dict[str, Scene] = {
   "HTTP/2 by a proxy: random frames": upstream_holds.http2("random frames", is_proxied=True),
   "HTTP/2 by a proxy: 200 records and a reset": upstream_holds.http2("pings and a reset", is_proxied=True),
   "HTTP/2 by a proxy: an octet in each record": upstream_holds.http2("octet by octet", is_proxied=True),
-  "HTTP/2: certificates of 13,000 octets": upstream_holds.http2("one answer", octets=13_000),
+  "HTTP/2: certificates of 12 KiB": upstream_holds.http2("one answer", octets=12_288),
   "HTTP/2: keys that are asked for, and nothing is read": upstream_holds.key_requests,
   "HTTP/1.1: TLS records without content": upstream_holds.http1("honest", "empty records"),
   "HTTP/1.1: new keys": upstream_holds.http1("honest", "new keys"),

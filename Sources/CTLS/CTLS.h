@@ -78,7 +78,7 @@ static inline void ctls_record_came_in_call(
 
 // The octets that a peer's certificates may take together; those of an honest one take 2,000 to 12,000. By default 100,000
 // are read, which are 300 certificates from nobody.
-enum { CTLS_MOST_CERTIFICATE_OCTETS = 13000 };
+enum { CTLS_MOST_CERTIFICATE_OCTETS = 12288 };
 
 // Leaves out what makes a handshake long, before it is known whose it is: a group of finite fields of 8,192 bits takes 0.1 s
 // in TLS 1.3, and in TLS 1.2 a server may bring one of 10,000 bits.
