@@ -20,6 +20,7 @@ from hostile import hits, holds  # noqa: E402
 from hostile.lab import Adversary, Lab, Programs  # noqa: E402
 from hostile.report import compose  # noqa: E402
 from hostile.scenes import Figure  # noqa: E402
+from hostile.watch import Turns  # noqa: E402
 
 MISSING = {"scene": "late zone (6 s)", "way": "doh", "place": "same address", "why": "BenchError: no answer"}
 
@@ -106,17 +107,19 @@ class HoldsTests(unittest.TestCase):
     self.daemon.kill()
     self.daemon.wait()
 
-  def measure(self, attack: Callable[[], int]) -> tuple[holds.Watch, int]:
+  def measure(self, attack: Callable[[], int], port: int | None = None, turns: int = 1_000_000) -> tuple[int, int]:
     self.lab.daemon_process = self.daemon
-    return holds.measure(self.lab, lambda _: (_Echo().port, attack))
+    seen = mock.Mock(spec=Turns)
+    seen.read.return_value = (1.0, turns)
+    return holds.measure(self.lab, lambda _: (port or _Echo().port, attack), seen)
 
   def attack(self) -> int:
     time.sleep(0.5)
     return 3
 
   def test_a_round_in_which_something_hostile_was_done_counts(self) -> None:
-    watch, done = self.measure(self.attack)
-    self.assertGreater(watch.asked, 100)
+    asked, done = self.measure(self.attack)
+    self.assertGreater(asked, 100)
     self.assertEqual(done, 3)
 
   def test_a_daemon_that_ends_is_an_error(self) -> None:
@@ -129,13 +132,33 @@ class HoldsTests(unittest.TestCase):
   def test_a_daemon_that_takes_no_connection_is_an_error(self) -> None:
     with socket.socket() as closed:
       closed.bind(("127.0.0.1", 0))
-      self.lab.daemon_process = self.daemon
       with self.assertRaisesRegex(BenchError, "no connection"):
-        holds.measure(self.lab, lambda _: (closed.getsockname()[1], self.attack))
+        self.measure(self.attack, closed.getsockname()[1])
 
   def test_a_daemon_that_was_hardly_asked_is_an_error(self) -> None:
     with mock.patch.object(holds, "_LEAST_ASKED", 1_000_000), self.assertRaisesRegex(BenchError, "was asked"):
       self.measure(self.attack)
+
+  def test_a_loop_whose_turns_were_not_seen_is_an_error(self) -> None:
+    with self.assertRaisesRegex(BenchError, "5 turns of the loop were seen"):
+      self.measure(self.attack, turns=5)
+
+  def test_the_longest_turn_of_a_loop_is_seen(self) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+      turns = Turns(Path(folder))
+      program = """if True:
+        import select, time
+        waits = select.epoll()
+        for turn in range(7):
+          waits.poll(0)
+          end = time.thread_time() + (0.05 if turn == 2 else 0.001)
+          while time.thread_time() < end:
+            pass
+      """
+      subprocess.run([*turns.starter, sys.executable, "-c", program], check=True)
+      longest, count = turns.read()
+      self.assertEqual(count, 6)
+      self.assertTrue(50 <= longest < 60, longest)
 
   def test_an_adversary_that_did_nothing_is_an_error(self) -> None:
     def attack() -> int:
