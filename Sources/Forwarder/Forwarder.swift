@@ -110,7 +110,7 @@ package final class Forwarder {
     let cache = MessageCache(
       CacheBounds(
         maxOctets: given.cache.maxBytes, maxEntries: given.cache.maxEntries,
-        staleTTL: UInt32(clamping: given.cache.staleTTL.components.seconds)))
+        staleTTL: given.cache.staleTTL.ttl))
     surroundings = Preparation.Surroundings(
       listeners: listeners, cache: cache, network: CurrentNetwork(of: cache), loopZone: loopGuard.zone, logger: logger)
     let preparation = try Preparation(given, ServiceNumbers(), surroundings)
@@ -380,7 +380,7 @@ package final class Forwarder {
       ResolverSettings(configuration, routes), providers.upstreams, providerNumbers: preparation.providerNumbers)
     resolver.assumeIsolated { $0.use(resolved, preparation.plan.table) }
     old.retire(for: providers)
-    surroundings.cache.setStaleTTL(UInt32(clamping: configuration.cache.staleTTL.components.seconds))
+    surroundings.cache.setStaleTTL(configuration.cache.staleTTL.ttl)
     use(tablesOf: preparation, isForNetwork: false)
     if local.allServers != servers { loopGuard.probe(local.allServers) }
   }

@@ -77,7 +77,7 @@ extension ResolverSettings {
     self.init(
       routes: routes, maxInFlight: configuration.listen.maxInFlight, cacheEnabled: configuration.cache.isEnabled,
       nxdomainCut: configuration.cache.nxdomainCut,
-      staleTTL: UInt32(clamping: configuration.cache.staleTTL.components.seconds),
+      staleTTL: configuration.cache.staleTTL.ttl,
       localTimeout: configuration.localDNS.timeout,
       longestFailureWait: configuration.cache.maxFailureTTL,
       rebindFilter: configuration.names.rebindProtection

@@ -31,3 +31,8 @@ public struct ResourceRecord: Equatable, Sendable {
     self.rdata = rdata
   }
 }
+
+extension Duration {
+  /// Its whole seconds as a TTL, clamped to what 32 bits hold.
+  public var ttl: UInt32 { UInt32(clamping: components.seconds) }
+}

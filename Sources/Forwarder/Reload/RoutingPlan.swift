@@ -139,8 +139,8 @@ package struct RoutingPlan: Sendable {
     route.stale = StalePolicy(configuration.cache)
     if let stale = rule.stale { route.stale.mode = stale }
     if let isImmutable = rule.isImmutable { route.stale.isImmutable = isImmutable }
-    if let highest = rule.maxTTL { route.ttl.highest = UInt32(clamping: highest.components.seconds) }
-    if let lowest = rule.minTTL { route.ttl.lowest = UInt32(clamping: lowest.components.seconds) }
+    if let highest = rule.maxTTL { route.ttl.highest = highest.ttl }
+    if let lowest = rule.minTTL { route.ttl.lowest = lowest.ttl }
     return .route(route)
   }
 }
@@ -170,10 +170,10 @@ extension Route {
 extension TTLBounds {
   init(_ configuration: Configuration) {
     self.init(
-      lowest: UInt32(clamping: configuration.cache.minTTL.components.seconds),
-      highest: UInt32(clamping: configuration.cache.maxTTL.components.seconds),
-      highestNegative: UInt32(clamping: configuration.cache.maxNegativeTTL.components.seconds),
-      highestFallback: UInt32(clamping: configuration.localDNS.maxTTL.components.seconds))
+      lowest: configuration.cache.minTTL.ttl,
+      highest: configuration.cache.maxTTL.ttl,
+      highestNegative: configuration.cache.maxNegativeTTL.ttl,
+      highestFallback: configuration.localDNS.maxTTL.ttl)
   }
 }
 
@@ -182,7 +182,7 @@ extension StalePolicy {
     self.init()
     mode = cache.stale
     wait = cache.staleWait
-    maxAge = UInt32(clamping: cache.staleMaxAge.components.seconds)
+    maxAge = cache.staleMaxAge.ttl
     isImmutable = cache.isImmutable
   }
 }

@@ -118,7 +118,7 @@ package struct ProviderFactory {
       case .url: .servers(servers, target: provider.path, host: source.host)
       }
     return TableProvider(
-      provider, origin, interval: source.interval, ttl: UInt32(clamping: source.ttl.components.seconds), loop: loop,
+      provider, origin, interval: source.interval, ttl: source.ttl.ttl, loop: loop,
       watch: { [loop] path, changed in PathWatch([path], on: loop, changed: changed) }, note: note)
   }
 
