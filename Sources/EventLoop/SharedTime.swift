@@ -77,4 +77,12 @@ extension Loop {
   public func waitInQueue() async {
     await withCheckedContinuation { continuation in queue { continuation.resume() } }
   }
+
+  /// Does work in portions, between which everything else that waits in the loop's queue has its turn. The calling task must
+  /// run on this loop.
+  ///
+  /// - Parameter portion: does a part of the work, in about half a millisecond, and returns whether it was the last one.
+  nonisolated(nonsending) public func inPortions(_ portion: () -> Bool) async {
+    while !portion() { await waitInQueue() }
+  }
 }

@@ -87,8 +87,6 @@ package final class Reloader: @unchecked Sendable {
 
   /// How often it checks whether every listener uses the new tables: a thread about to wait may miss the signal.
   private static let listenerCheck = Duration.milliseconds(1)
-  /// Steps of a cache revision in one turn of the loop: about a millisecond, after which queries come first.
-  private static let revisionSteps = 64
 
   /// - Parameter path: the configuration file.
   package init(_ forwarder: Forwarder, path: String, logger: Logger) {
@@ -226,10 +224,9 @@ package final class Reloader: @unchecked Sendable {
 
   private func revise(_ terms: RevisedTerms) async {
     var revision = CacheRevision(of: forwarder.surroundings.cache, terms)
-    revision.advance(steps: Reloader.revisionSteps)
-    while !revision.isDone {
-      await forwarder.loop.sleep(for: .zero)
-      revision.advance(steps: Reloader.revisionSteps)
+    await forwarder.loop.inPortions {
+      revision.advance()
+      return revision.isDone
     }
     guard revision.removed > 0 else { return }
     logger.debug("cache: dropped \(revision.removed) \(revision.removed == 1 ? "entry" : "entries") of removed rules")

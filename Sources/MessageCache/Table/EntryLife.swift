@@ -27,7 +27,13 @@ public struct EntryLife: Hashable, Sendable {
   /// Creates properties with a lifetime in seconds and no stale period.
   public init(lifetime: UInt32) { self.lifetime = lifetime }
 
-  func expiry(storedAt: Int64) -> Int64 { storedAt + Int64(lifetime) * 1_000_000_000 }
+  /// When it stops being fresh, in nanoseconds of the boot-time clock.
+  public func expiry(storedAt: Int64) -> Int64 { storedAt + Int64(lifetime) * 1_000_000_000 }
+
+  /// Until when it may be served as stale data, in nanoseconds of the boot-time clock; `.max` for no limit.
+  public func usefulUntil(storedAt: Int64) -> Int64 {
+    isImmutable || staleFor == .max ? .max : expiry(storedAt: storedAt) + Int64(staleFor) * 1_000_000_000
+  }
 }
 
 /// The state of an entry for the refresh schedule.

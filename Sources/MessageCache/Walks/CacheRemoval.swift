@@ -47,7 +47,7 @@ public struct CacheRemoval {
   /// Advances the walk.
   ///
   /// - Parameter most: the number of steps, of 5 to 30 µs each.
-  public mutating func advance(steps most: Int) {
+  public mutating func advance(steps most: Int = MessageCache.stepsInTurn) {
     walk.advance(steps: most) { shard, walk in
       shard.visit(&walk) { entry in
         let key = UnsafeBufferPointer(start: CacheEntry.key(entry), count: Int(entry.pointee.keyLength))

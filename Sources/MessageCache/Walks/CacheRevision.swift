@@ -62,63 +62,46 @@ public struct RevisedTerms: Sendable {
 public struct CacheRevision {
   /// The number of removed entries so far.
   public private(set) var removed = 0
-  private let cache: MessageCache
   private let terms: RevisedTerms
   private var isLost = [Bool](repeating: false, count: 256)
-  private var walks: [TableWalk]
-  private var next = 0
+  private var walk: CacheWalk
 
   /// Creates a revision, which does nothing before `advance`.
   public init(of cache: MessageCache, _ terms: RevisedTerms) {
-    self.cache = cache
     self.terms = terms
     for source in terms.lostSources { isLost[Int(source)] = true }
-    walks = Array(repeating: TableWalk(), count: cache.shardCount)
+    walk = CacheWalk(through: cache)
   }
 
   /// Whether the walk is complete.
-  public var isDone: Bool { walks.allSatisfy(\.isAtEnd) }
+  public var isDone: Bool { walk.isDone }
 
-  /// Advances the revision. Consecutive steps use different shards, so that waiting threads get a lock in between.
+  /// Advances the walk.
   ///
   /// - Parameter most: the number of steps, of 5 to 30 µs each.
-  public mutating func advance(steps most: Int) {
-    for _ in 0..<most {
-      guard let index = walks.indices.map({ (next + $0) % walks.count }).first(where: { !walks[$0].isAtEnd }) else {
-        return
-      }
-      removed += cache.shards[index].takeUnretainedValue().revise(terms.routes, isLost, &walks[index])
-      next = (index + 1) % walks.count
-    }
-  }
-}
-
-extension CacheShard {
-  /// Buckets revised under one lock.
-  private static let bucketsPerRevision = 32
-
-  /// Revises the entries of the next buckets; returns the number of removed ones.
-  fileprivate func revise(_ routes: [EntryTerms?], _ isLost: [Bool], _ walk: inout TableWalk) -> Int {
-    hot_mutex_lock(lock)
-    defer { hot_mutex_unlock(lock) }
-    var count = 0
-    for _ in 0..<CacheShard.bucketsPerRevision where !walk.isAtEnd {
-      var next = buckets[walk.bucket]
-      while let entry = next {
-        next = entry.pointee.chain
-        let key = UnsafeBufferPointer(start: CacheEntry.key(entry), count: Int(entry.pointee.keyLength))
-        let route = CacheRecord.nameLength(key).map { Int(key[$0 + 3]) << 8 | Int(key[$0 + 4]) }
-        guard let route, route < routes.count, let terms = routes[route] else {
-          discard(entry)
-          count += 1
-          continue
+  public mutating func advance(steps most: Int = MessageCache.stepsInTurn) {
+    walk.advance(steps: most) { shard, walk in
+      shard.visit(&walk) { entry in
+        guard let terms = terms.routes.terms(of: entry) else {
+          shard.discard(entry)
+          removed += 1
+          return
         }
         if isLost[Int(entry.pointee.source)] { entry.pointee.source = 0 }
         CacheEntry.submit(entry, to: terms.terms(of: entry.pointee.source))
       }
-      walk.advance(bucketCount: bucketCount)
     }
-    return count
+  }
+}
+
+extension [EntryTerms?] {
+  /// The terms of an entry's route; nil if the route no longer exists, or the key is malformed.
+  fileprivate func terms(of entry: EntryPointer) -> EntryTerms? {
+    let key = UnsafeBufferPointer(start: CacheEntry.key(entry), count: Int(entry.pointee.keyLength))
+    guard let route = CacheRecord.nameLength(key).map({ Int(key[$0 + 3]) << 8 | Int(key[$0 + 4]) }), route < count else {
+      return nil
+    }
+    return self[route]
   }
 }
 

@@ -19,7 +19,7 @@ public struct CacheSurvey {
   ///   - most: the number of steps, of a few dozen entries each.
   ///   - look: gets a record that is valid during the call, and the hash of its key. Called with a lock held: it must be brief
   ///     and must not use the cache.
-  public mutating func advance(steps most: Int, _ look: (CacheRecord, UInt64) -> Void) {
+  public mutating func advance(steps most: Int = MessageCache.stepsInTurn, _ look: (CacheRecord, UInt64) -> Void) {
     walk.advance(steps: most) { shard, walk in
       shard.visit(&walk) { look(CacheRecord($0), $0.pointee.hash) }
     }
@@ -77,9 +77,7 @@ public struct EntryCopy: Sendable {
   public var expiresAt: Int64 { life.expiry(storedAt: storedAt) }
 
   /// The last time at which it may be served as stale data, in nanoseconds of the boot-time clock; `.max` for no limit.
-  public var usefulUntil: Int64 {
-    life.isImmutable || life.staleFor == .max ? .max : expiresAt + Int64(life.staleFor) * 1_000_000_000
-  }
+  public var usefulUntil: Int64 { life.usefulUntil(storedAt: storedAt) }
 }
 
 extension CacheKey {

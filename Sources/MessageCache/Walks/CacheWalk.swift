@@ -4,6 +4,11 @@
 
 import CHotPath
 
+extension MessageCache {
+  /// Steps of a walk in one turn of a loop, which take about half a millisecond; then waiting queries come first.
+  public static let stepsInTurn = 32
+}
+
 /// A walk through every bucket of a cache. One thread at a time.
 ///
 /// Consecutive steps use different shards, so that waiting threads get a lock in between. An entry that exists the whole

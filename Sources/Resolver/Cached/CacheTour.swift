@@ -4,9 +4,6 @@ import EventLoop
 import MessageCache
 
 extension Resolver {
-  /// Steps of a tour in one turn of the loop; queries come between.
-  private static let tourSteps = 16
-
   /// Uses something of each entry that exists the whole time. Call it from a task that prefers the loop.
   ///
   /// - Parameters:
@@ -16,11 +13,11 @@ extension Resolver {
   /// - Complexity: O(n) in the number of entries.
   func tour<Picked>(_ pick: (CacheRecord, UInt64) -> Picked?, use: (Picked) -> Void) async {
     var survey = CacheSurvey(of: cache)
-    while !survey.isDone {
+    await loop.inPortions {
       var found: [Picked] = []
-      survey.advance(steps: Resolver.tourSteps) { if let picked = pick($0, $1) { found.append(picked) } }
+      survey.advance { if let picked = pick($0, $1) { found.append(picked) } }
       for picked in found { use(picked) }
-      await loop.sleep(for: .zero)
+      return survey.isDone
     }
   }
 }

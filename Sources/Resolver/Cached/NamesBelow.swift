@@ -59,7 +59,7 @@ extension Resolver {
   package func learnNames() async {
     expectNames()
     await tour { record, _ -> (key: [UInt8], end: Int64)? in
-      record.isNXDOMAIN ? nil : (Array(record.key), record.expiresAt)
+      record.isNXDOMAIN ? nil : (Array(record.key), record.life.expiry(storedAt: record.storedAt))
     } use: { key, end in
       guard let parts = KeyParts(key) else { return }
       store.namesBelow.note(parts.name, parts.scope, until: BootInstant(nanoseconds: end))

@@ -28,9 +28,6 @@ package struct CacheOverview: Sendable {
 }
 
 extension Resolver {
-  /// Steps of a survey in one turn of the loop, which take about half a millisecond.
-  private static let overviewSteps = 64
-
   /// Entries that are reported on in one turn.
   private static let reportsAtOnce = 100
 
@@ -44,11 +41,11 @@ extension Resolver {
     /// The hits that an entry must exceed to be among the busiest so far.
     var least: UInt32?
     var survey = CacheSurvey(of: cache)
-    while true {
+    await loop.inPortions {
       let now = loop.now.nanoseconds
-      survey.advance(steps: Resolver.overviewSteps) { record, hash in
-        guard now < record.usefulUntil else { return }
-        if now < record.expiresAt { overview.fresh += 1 } else { overview.stale += 1 }
+      survey.advance { record, hash in
+        guard now < record.life.usefulUntil(storedAt: record.storedAt) else { return }
+        if now < record.life.expiry(storedAt: record.storedAt) { overview.fresh += 1 } else { overview.stale += 1 }
         if record.answers == 0 { overview.negative += 1 }
         overview.hits += UInt64(record.hits)
         guard most > 0, least.map({ record.hits > $0 }) ?? true else { return }
@@ -58,8 +55,7 @@ extension Resolver {
         candidates = Resolver.busiest(candidates, most: most)
         least = candidates.last?.hits
       }
-      guard !survey.isDone else { break }
-      await loop.waitInQueue()
+      return survey.isDone
     }
     await loop.waitInQueue()
     let found = Resolver.busiest(candidates, most: most).compactMap { copy in KeyParts(copy.key).map { (copy, $0) } }
@@ -77,15 +73,5 @@ extension Resolver {
 
   private static func busiest(_ copies: [EntryCopy], most: Int) -> [EntryCopy] {
     Array(copies.sorted { ($0.hits, $0.usedAt) > ($1.hits, $1.usedAt) }.prefix(most))
-  }
-}
-
-extension CacheRecord {
-  /// When it stops being fresh, in nanoseconds of the boot-time clock.
-  var expiresAt: Int64 { storedAt + Int64(life.lifetime) * 1_000_000_000 }
-
-  /// Until when it may be served as stale data, in nanoseconds of the boot-time clock; `.max` for no limit.
-  fileprivate var usefulUntil: Int64 {
-    life.isImmutable || life.staleFor == .max ? .max : expiresAt + Int64(life.staleFor) * 1_000_000_000
   }
 }

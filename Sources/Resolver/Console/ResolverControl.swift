@@ -22,9 +22,6 @@ package struct FlushCounts: Sendable, Equatable {
 }
 
 extension Resolver {
-  /// Steps of a removal in one turn of the loop, which take about half a millisecond; then waiting queries come first.
-  private static let removalSteps = 32
-
   /// Removes what is cached about names: fresh, stale and immutable answers, NXDOMAIN that covers them, failures, and
   /// what providers are known not to list. Names of `refresh.keep` whose answers went are fetched
   /// again at once.
@@ -43,10 +40,9 @@ extension Resolver {
     }
     let kept = refresher?.cached(among: names) ?? []
     var removal = CacheRemoval(of: names, from: cache, storedBefore: end?.nanoseconds ?? .max)
-    removal.advance(steps: Resolver.removalSteps)
-    while !removal.isDone {
-      await loop.waitInQueue()
-      removal.advance(steps: Resolver.removalSteps)
+    await loop.inPortions {
+      removal.advance()
+      return removal.isDone
     }
     counts.entries = removal.count
     refresher?.mayHaveBeenFlushed(kept)

@@ -9,8 +9,6 @@ import Ranking
 import Upstreams
 
 extension Resolver {
-  /// Steps of a survey in one turn of the loop, which take about half a millisecond; then waiting queries come first.
-  private static let surveySteps = 64
   /// The maximum number of entries in a report: with client subnets, a name can have thousands.
   private static let mostEntries = 256
 
@@ -21,15 +19,14 @@ extension Resolver {
     var found: [(EntryCopy, KeyParts)] = []
     var more = 0
     var survey = CacheSurvey(of: cache)
-    while true {
-      survey.advance(steps: Resolver.surveySteps) { record, hash in
+    await loop.inPortions {
+      survey.advance { record, hash in
         guard names.contains(record) else { return }
         guard found.count < Resolver.mostEntries else { return more += 1 }
         let copy = EntryCopy(record, hash: hash)
         if let parts = KeyParts(copy.key) { found.append((copy, parts)) }
       }
-      guard !survey.isDone else { break }
-      await loop.waitInQueue()
+      return survey.isDone
     }
     return (found, more)
   }

@@ -42,9 +42,6 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
   /// The report that is in progress.
   private var reporting: Task<[NameReport], Never>?
 
-  /// Steps of a survey in one turn of the loop, which take about half a millisecond.
-  private static let readingSteps = 32
-
   /// A survey of the hits of all cache entries.
   private final class Reading {
     /// Hits by row.
@@ -131,13 +128,12 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
     readings.append(reading)
     defer { readings.removeAll { $0 === reading } }
     var survey = CacheSurvey(of: cache)
-    while true {
-      for _ in 0..<NameLedger.readingSteps where !survey.isDone {
+    await loop.inPortions {
+      for _ in 0..<MessageCache.stepsInTurn where !survey.isDone {
         survey.advance(steps: 1) { look(at: $0, hash: $1, reading) }
         prune()
       }
-      guard !survey.isDone else { break }
-      await loop.waitInQueue()
+      return survey.isDone
     }
     let now = loop.now
     let reports = table.all.map { row in
