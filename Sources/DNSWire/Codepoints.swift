@@ -4,10 +4,8 @@
 public struct RecordType: RawRepresentable, Hashable, Sendable {
   /// The number on the wire.
   public let rawValue: UInt16
-  /// Creates a type from its number.
   @_noAllocation @inlinable
   public init(rawValue: UInt16) { self.rawValue = rawValue }
-  /// Creates a type from its number.
   @_noAllocation @inlinable
   public init(_ rawValue: UInt16) { self.rawValue = rawValue }
 
@@ -68,7 +66,6 @@ extension RecordType {
 public struct ResponseCode: RawRepresentable, Hashable, Sendable {
   /// The number on the wire.
   public let rawValue: UInt16
-  /// Creates a code from its number.
   @_noAllocation @inlinable
   public init(rawValue: UInt16) { self.rawValue = rawValue }
 
@@ -108,17 +105,13 @@ extension ResponseCode: CustomStringConvertible {
 public struct ExtendedError: RawRepresentable, Hashable, Sendable {
   /// The number on the wire.
   public let rawValue: UInt16
-  /// Creates a code from its number.
   @_noAllocation @inlinable
   public init(rawValue: UInt16) { self.rawValue = rawValue }
 
-  /// Other error.
   @inlinable public static var other: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 0) } }
   /// Stale answer, RFC 8767.
   @inlinable public static var staleAnswer: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 3) } }
-  /// Cached error.
   @inlinable public static var cachedError: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 13) } }
-  /// Not ready.
   @inlinable public static var notReady: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 14) } }
   /// Blocked by this server's operator.
   @inlinable public static var blocked: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 15) } }
@@ -128,17 +121,13 @@ public struct ExtendedError: RawRepresentable, Hashable, Sendable {
   @inlinable public static var prohibited: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 18) } }
   /// Stale NXDOMAIN answer.
   @inlinable public static var staleNXDomain: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 19) } }
-  /// Not supported.
   @inlinable public static var notSupported: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 21) } }
-  /// No reachable authority.
   @inlinable public static var noReachableAuthority: ExtendedError {
     @_noAllocation get { ExtendedError(rawValue: 22) }
   }
   /// The results of DNSSEC validation: DNSSEC Bogus to NSEC Missing, RFC 8914 sections 4.7 to 4.13.
   public static let validation: Set<ExtendedError> = Set((6...12).map { ExtendedError(rawValue: $0) })
-  /// Network error.
   @inlinable public static var networkError: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 23) } }
-  /// Invalid data.
   @inlinable public static var invalidData: ExtendedError { @_noAllocation get { ExtendedError(rawValue: 24) } }
 }
 
@@ -146,7 +135,6 @@ public struct ExtendedError: RawRepresentable, Hashable, Sendable {
 public struct RecordClass: RawRepresentable, Hashable, Sendable {
   /// The number on the wire.
   public let rawValue: UInt16
-  /// Creates a class from its number.
   @_noAllocation @inlinable
   public init(rawValue: UInt16) { self.rawValue = rawValue }
 

@@ -13,7 +13,6 @@ public struct DomainName: Sendable {
   /// Uncompressed wire form: labels with their length octets, ended by a zero octet.
   public let octets: [UInt8]
 
-  /// The root.
   public static let root = DomainName(unchecked: [0])
 
   /// A name from wire octets. The caller guarantees that they are one valid uncompressed name; other properties trap
@@ -80,7 +79,6 @@ public struct DomainName: Sendable {
     return UInt8(exactly: hundreds + tens + Int(third - 48))
   }
 
-  /// Whether this is the root.
   public var isRoot: Bool { octets.count == 1 }
 
   /// How many labels the name has; the root has none.
@@ -105,7 +103,6 @@ public struct DomainName: Sendable {
     octets.contains { asciiLowercase($0) != $0 } ? DomainName(unchecked: octets.map(asciiLowercase)) : self
   }
 
-  /// Whether this name is `ancestor` or below it.
   public func isAtOrBelow(_ ancestor: DomainName) -> Bool {
     let extra = octets.count - ancestor.octets.count
     guard extra >= 0 else { return false }

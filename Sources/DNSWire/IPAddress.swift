@@ -7,7 +7,6 @@ public struct IPAddress: Hashable, Sendable {
   /// 4 octets of IPv4 or 16 of IPv6, in network order.
   public let octets: [UInt8]
 
-  /// Whether this is an IPv6 address.
   public var isIPv6: Bool { octets.count == 16 }
 
   /// Whether the address is in 127.0.0.0/8 or is ::1.

@@ -31,7 +31,6 @@ public struct NameSelection: Sendable {
   private let ancestors: Names
   private let includesBelow: Bool
 
-  /// Every name.
   public static let everything = NameSelection(names: nil, ancestors: Names(), includesBelow: true)
 
   /// Whether every name is selected.

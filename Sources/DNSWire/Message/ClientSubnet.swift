@@ -7,7 +7,7 @@ public struct ClientSubnet: Hashable, Sendable {
   /// SCOPE PREFIX-LENGTH in bits; 0 in a query.
   public var scope: UInt8
 
-  /// Creates a subnet; a query has scope 0.
+  /// A query has scope 0.
   public init(_ prefix: IPPrefix, scope: UInt8 = 0) {
     self.prefix = prefix
     self.scope = scope
@@ -27,7 +27,6 @@ public struct ClientSubnet: Hashable, Sendable {
     self.init(prefix, scope: octets[3])
   }
 
-  /// The EDNS option with this subnet.
   public var option: EDNS.Option {
     let address = prefix.address
     return EDNS.Option(

@@ -31,11 +31,9 @@ public struct EDNS: Hashable, Sendable {
 extension EDNS {
   /// An option: a code and opaque octets.
   public struct Option: Hashable, Sendable {
-    /// OPTION-CODE.
     public var code: OptionCode
     /// OPTION-DATA, at most 65,535 octets.
     public var data: [UInt8]
-    /// Creates an option.
     public init(code: OptionCode, data: [UInt8]) {
       self.code = code
       self.data = data
@@ -46,7 +44,6 @@ extension EDNS {
   public struct OptionCode: RawRepresentable, Hashable, Sendable {
     /// The number on the wire.
     public let rawValue: UInt16
-    /// Creates a code from its number.
     public init(rawValue: UInt16) { self.rawValue = rawValue }
     /// EDNS Client Subnet, RFC 7871.
     public static var clientSubnet: OptionCode { OptionCode(rawValue: 8) }
@@ -93,7 +90,6 @@ public struct ExtendedErrorReport: Hashable, Sendable {
   /// EXTRA-TEXT: human-readable, chosen by the sender and so not trusted.
   public var text: String
 
-  /// Creates a report.
   public init(code: ExtendedError, text: String = "") {
     self.code = code
     self.text = text
@@ -108,7 +104,6 @@ public struct ExtendedErrorReport: Hashable, Sendable {
     self.text = String(decoding: text, as: UTF8.self)
   }
 
-  /// The EDNS option with this error.
   public var option: EDNS.Option {
     EDNS.Option(
       code: .extendedError,

@@ -8,7 +8,7 @@ public struct Header: Hashable, Sendable {
   /// The octets of a whole message header: ID, these bits, and four counts.
   public static let octetCount = 12
 
-  /// Creates a header; the default is a query of OPCODE 0.
+  /// The default is a query of OPCODE 0.
   public init(bits: UInt16 = 0) { self.bits = bits }
 
   /// Whether the message is a response.

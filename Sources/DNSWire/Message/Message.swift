@@ -27,16 +27,13 @@ public struct Message: Equatable, Sendable {
   public struct Entry: Hashable, Sendable {
     /// QNAME and QTYPE.
     public var question: Question
-    /// QCLASS.
     public var qclass: RecordClass
-    /// Creates an entry, by default of class IN.
     public init(_ question: Question, qclass: RecordClass = .internet) {
       self.question = question
       self.qclass = qclass
     }
   }
 
-  /// Creates a message.
   public init(
     id: UInt16, header: Header, questions: [Entry] = [], answers: [ResourceRecord] = [],
     authorities: [ResourceRecord] = [], additionals: [ResourceRecord] = [], edns: EDNS? = nil

@@ -6,7 +6,6 @@ public struct Question: Hashable, Sendable {
   public var name: DomainName
   /// QTYPE.
   public var type: RecordType
-  /// Creates a question.
   public init(name: DomainName, type: RecordType) {
     self.name = name
     self.type = type
@@ -15,15 +14,12 @@ public struct Question: Hashable, Sendable {
 
 /// A resource record of class IN (RFC 1035 section 4.1.3).
 public struct ResourceRecord: Equatable, Sendable {
-  /// The owner name.
   public var owner: DomainName
-  /// TYPE.
   public var type: RecordType
   /// Seconds, 0…2³¹−1 (RFC 2181 section 8).
   public var ttl: UInt32
   /// RDATA; names in it are uncompressed.
   public var rdata: [UInt8]
-  /// Creates a record.
   public init(owner: DomainName, type: RecordType, ttl: UInt32, rdata: [UInt8]) {
     self.owner = owner
     self.type = type

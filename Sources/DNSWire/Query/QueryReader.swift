@@ -28,7 +28,6 @@ public struct QueryClientSubnet: Hashable, Sendable {
   /// The last eight octets of an IPv6 address.
   public var low: UInt64 = 0
 
-  /// Creates a subnet; the default is none.
   @_noAllocation @inlinable
   public init(family: UInt16 = 0, sourceLength: UInt8 = 0, high: UInt64 = 0, low: UInt64 = 0) {
     self.family = family
@@ -48,7 +47,6 @@ public struct Query: Sendable {
   public var nameLength: Int = 0
   /// QTYPE.
   public var type: UInt16 = 0
-  /// QCLASS.
   public var qclass: UInt16 = 0
   /// The offset of the end of the question section; 12 if there is no readable question.
   public var questionEnd: Int = 12
@@ -65,7 +63,6 @@ public struct Query: Sendable {
   /// The client subnet option (RFC 7871); family 0 without one.
   public var clientSubnet = QueryClientSubnet()
 
-  /// An empty query.
   @_noAllocation @inlinable
   public init() {}
 
@@ -97,7 +94,6 @@ public enum HeaderFlag {
   @inlinable public static var opcode: UInt16 { @_noAllocation get { 0x7800 } }
 }
 
-/// Reads queries.
 public enum QueryReader {
   /// Octets of the header.
   @inlinable public static var headerLength: Int { @_noAllocation get { 12 } }

@@ -25,11 +25,10 @@ public struct ResponseHead: Sendable {
   /// Stands for "none": a private-use value that is never sent.
   @inlinable public static var noExtendedError: UInt16 { @_noAllocation get { 0xFFFF } }
 
-  /// Creates an empty NOERROR response.
+  /// NOERROR without records.
   @_noAllocation @inlinable
   public init() {}
 
-  /// Creates an empty response.
   @_noAllocation @inlinable
   public init(responseCode: UInt16, extendedError: UInt16 = 0xFFFF) {
     self.responseCode = responseCode
@@ -46,7 +45,6 @@ public struct ResponseLimits: Sendable {
   /// The idle timeout for edns-tcp-keepalive, in units of 100 ms; -1 over UDP.
   public var keepalive: Int32
 
-  /// Creates limits.
   @_noAllocation @inlinable
   public init(size: Int, advertisedPayload: UInt16, keepalive: Int32) {
     self.size = size
