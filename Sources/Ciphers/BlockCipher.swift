@@ -30,8 +30,6 @@ public struct BlockCipher: Sendable {
   public let mode: Mode
   private let contexts: Contexts
 
-  /// Creates a cipher.
-  ///
   /// - Precondition: the key has `mode.keyLength` octets.
   public init(_ mode: Mode, key: [UInt8]) {
     precondition(key.count == mode.keyLength)

@@ -10,7 +10,7 @@ struct CipherContext: ~Copyable {
   private let context: OpaquePointer
   private let hasTag: Bool
 
-  /// Creates a context. The key must have the mode's length.
+  /// The key must have the mode's length.
   init(_ mode: BlockCipher.Mode, key: [UInt8], encrypts: Bool) {
     let algorithm = EVP_CIPHER_fetch(nil, mode.algorithm, nil)
     defer { EVP_CIPHER_free(algorithm) }

@@ -11,7 +11,7 @@ public final class HMACSHA256: Sendable {
 
   private let context: Mutex<Context>
 
-  /// Creates an instance for a key of any length, including 0.
+  /// The key may have any length, including 0.
   public init(key: [UInt8]) { context = Mutex(Context(key: key)) }
 
   /// The code of a message, `length` octets.

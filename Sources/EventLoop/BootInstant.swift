@@ -7,7 +7,6 @@ public struct BootInstant: Comparable, Hashable, Sendable {
   /// Nanoseconds since the machine booted, including time asleep.
   public var nanoseconds: Int64
 
-  /// Creates an instant.
   @inlinable
   public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 

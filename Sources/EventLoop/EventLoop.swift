@@ -18,7 +18,6 @@ public struct EventLoopError: Error, CustomStringConvertible {
 public final class EventLoop: Loop, @unchecked Sendable {
   /// libevent's base, for modules that create their own events on this loop; owned by the loop.
   public let base: OpaquePointer
-  /// The timers of this loop.
   public let timers = TimerHeap()
   /// The time of the current turn. The clock is read once per turn, on the first use after the wait.
   public var now: BootInstant {
@@ -53,7 +52,7 @@ public final class EventLoop: Loop, @unchecked Sendable {
     var actions: [@Sendable () -> Void] = []
   }
 
-  /// Creates a loop; `run` starts it.
+  /// `run` starts the loop.
   ///
   /// - Throws: `EventLoopError` if the kernel provides no epoll or event descriptor.
   public init() throws(EventLoopError) {

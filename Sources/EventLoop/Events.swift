@@ -6,7 +6,6 @@ import CEvent
 public struct Interest: OptionSet, Sendable {
   /// libevent's bits.
   public let rawValue: Int16
-  /// Creates a set from libevent's bits.
   public init(rawValue: Int16) { self.rawValue = rawValue }
   /// Readable, or closed by the peer.
   public static let read = Interest(rawValue: Int16(EV_READ))

@@ -10,7 +10,6 @@ public protocol Loop: SerialExecutor, TaskExecutor, AnyObject {
   var preciseNow: BootInstant { get }
   /// Seconds since 1970 by the machine's wall clock: for signatures and files only.
   var wallTime: Int64 { get }
-  /// The timers of this loop.
   var timers: TimerHeap { get }
   /// Runs `action` when all that was queued before has run, in the time of a turn that all such actions share: for what
   /// strangers cause, and for each part of work that has many.

@@ -9,7 +9,6 @@ public final class OwnedTimer {
   /// The heap that the entry was put into last.
   private var heap: TimerHeap?
 
-  /// Creates a timer that is not set.
   public init() {}
 
   deinit {
@@ -72,7 +71,6 @@ public final class TimerGroup {
 
   private static let least = 16
 
-  /// Creates an empty group.
   public init() {}
 
   /// Runs `action` on the loop after `delay`, beside what was added before.

@@ -45,7 +45,6 @@ public final class OwnedPlace {
   /// Whether its action has yet to run.
   public var isTaken: Bool { entry.isTaken }
 
-  /// Creates a place that is not taken.
   public init() {}
 
   deinit { entry.isTaken = false }

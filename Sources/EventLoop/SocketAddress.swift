@@ -10,7 +10,6 @@ public struct SocketAddress: Sendable {
   /// The number of significant octets in `storage`.
   public var length: socklen_t
 
-  /// Creates an address from the kernel's form.
   public init(storage: sockaddr_storage, length: socklen_t) {
     self.storage = storage
     self.length = length

@@ -33,7 +33,6 @@ public final class TimerHeap {
     private weak var loop: (any Loop)?
   #endif
 
-  /// Creates an empty heap.
   public init() {}
 
   /// The earliest deadline; nil if there is none.

@@ -13,8 +13,6 @@ public struct HolderCounts: ~Copyable {
   private let mask: Int
   private let seed: UInt64
 
-  /// Creates counts of 0.
-  ///
   /// - Parameter things: the largest sum of all counts.
   public init(things: Int, seed: UInt64 = .random(in: 0 ... .max)) {
     var size = 8
@@ -27,7 +25,6 @@ public struct HolderCounts: ~Copyable {
 
   deinit { rows.deallocate() }
 
-  /// The count of a client.
   @_noAllocation
   public func count(_ client: ClientKey) -> Int { Int(rows[place(client.value)].count) }
 

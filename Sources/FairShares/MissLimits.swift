@@ -77,7 +77,6 @@ public struct MissLimits {
   }
 }
 
-/// The buckets of domains.
 private struct DomainBuckets {
   /// The bucket that pays for a question.
   enum Purse {

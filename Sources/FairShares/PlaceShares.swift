@@ -44,7 +44,6 @@ public final class PlaceShares {
     var next: Place?
   }
 
-  /// The places of one client.
   fileprivate final class Client: Counted {
     let key: ClientKey
     var groups: [DomainKey: Group] = [:]
@@ -65,7 +64,6 @@ public final class PlaceShares {
     }
   }
 
-  /// The number of places.
   public let capacity: Int
   /// The number of occupied places. The daemon's own may exceed `capacity`.
   public private(set) var count = 0
@@ -81,7 +79,6 @@ public final class PlaceShares {
   /// The same for a place with several clients, since the second one joined.
   public static var oldSharedAge: Int64 { 1_000_000_000 }
 
-  /// Creates places that are all free.
   public init(capacity: Int) { self.capacity = capacity }
 
   /// Whether no place is free.
@@ -90,7 +87,6 @@ public final class PlaceShares {
   /// The number of comparisons in the heaps, for tests.
   public var steps: Int { clients.values.reduce(heap.steps) { $0 + $1.heap.steps } }
 
-  /// The number of a client's places.
   public func count(of client: ClientKey) -> Int { clients[client]?.count ?? 0 }
 
   /// Occupies a place, also if none is free.
@@ -158,15 +154,12 @@ public final class PlaceShares {
     case client
     /// Its domain has more of the client's places than the new question's domain.
     case domain
-    /// Its age.
     case age
   }
 
   /// A place to reassign.
   public struct Candidate {
-    /// The place.
     public let place: Place
-    /// The reason.
     public let reason: Reason
   }
 

@@ -36,8 +36,6 @@ public struct DomainKey: Hashable, Sendable {
   /// - Parameter value: the `value` of another key.
   public init(value: UInt64) { self.value = value }
 
-  /// The domain of a name.
-  ///
   /// - Parameter name: must be in lower case.
   public init(of name: DomainName) {
     self = name.octets.withUnsafeBufferPointer { octets in
