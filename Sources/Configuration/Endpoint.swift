@@ -11,7 +11,6 @@ public struct Endpoint: Hashable, Sendable {
   /// The port. 0, only for listening, lets the kernel choose.
   public var port: UInt16
 
-  /// Creates an endpoint.
   public init(address: IPAddress, zone: String? = nil, port: UInt16) {
     self.address = address
     self.zone = zone

@@ -78,9 +78,7 @@ extension Configuration {
 
   /// One server of a provider.
   public struct Server: Hashable, Sendable {
-    /// The host to connect to.
     public var host: Host
-    /// The port to connect to.
     public var port: UInt16
     /// HTTP or HTTPS.
     public var scheme: Scheme
@@ -89,7 +87,6 @@ extension Configuration {
     /// The path, which begins with `/`.
     public var path: String
 
-    /// Creates a server.
     public init(host: Host, port: UInt16, scheme: Scheme, tlsName: String, path: String) {
       self.host = host
       self.port = port

@@ -24,7 +24,7 @@ public struct ProviderURL: Hashable, Sendable {
   /// The path, which begins with `/`.
   public let path: String
 
-  /// Creates a URL; `path` must begin with `/`.
+  /// `path` must begin with `/`.
   init(scheme: Scheme, host: Host, port: UInt16, path: String) {
     (self.scheme, self.host, self.port, self.path) = (scheme, host, port, path)
   }
@@ -57,7 +57,6 @@ public struct CredentialURL: Hashable, Sendable {
   public let scheme: String
   /// An address, or a name to look up.
   public let host: Host
-  /// The port.
   public let port: UInt16
   /// The whole text, for libcurl.
   public let text: Secret

@@ -32,7 +32,6 @@ extension Configuration {
   public enum LocalServer: Hashable, Sendable {
     /// The resolvers that the network announces, except the daemon's own addresses.
     case system
-    /// This resolver.
     case resolver(ResolverAddress)
   }
 
@@ -43,7 +42,6 @@ extension Configuration {
     /// Whether it is queried over TCP only, instead of UDP and, for long answers, TCP.
     public var isOverTCP: Bool
 
-    /// Creates a resolver.
     public init(_ endpoint: Endpoint, isOverTCP: Bool = false) {
       self.endpoint = endpoint
       self.isOverTCP = isOverTCP

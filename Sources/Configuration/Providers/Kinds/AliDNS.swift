@@ -12,7 +12,6 @@ extension Configuration {
     /// The secret part of the AccessKey; never sent.
     public var accessKeySecret: Secret
 
-    /// Creates an account.
     public init(accountID: String, accessKeyID: String, accessKeySecret: Secret) {
       self.accountID = accountID
       self.accessKeyID = accessKeyID

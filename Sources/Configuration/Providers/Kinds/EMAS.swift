@@ -23,7 +23,7 @@ extension Configuration {
     /// Parameters of the account's own, such as `sdns-isp`, which are sent as they are.
     public var parameters: [String: String] = [:]
 
-    /// Creates an account; the default arguments are the defaults of the file.
+    /// The default arguments are the defaults of the file.
     public init(
       accountID: String, secretKey: Secret? = nil, api: EMASAPI = .v1, aesSecretKey: Secret? = nil,
       aesMode: AESMode = .cbc, region: EMASRegion = .global, isScheduled: Bool = true

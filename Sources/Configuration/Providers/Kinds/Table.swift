@@ -5,7 +5,6 @@ import DNSWire
 extension Configuration {
   /// A self-maintained table of names and addresses.
   public struct TableSource: Hashable, Sendable {
-    /// The location of a table.
     public enum Location: Hashable, Sendable {
       /// A URL; the table is fetched from the provider's servers.
       case url(ProviderURL)
@@ -13,7 +12,6 @@ extension Configuration {
       case file(String)
     }
 
-    /// The location of the table.
     public var location: Location
     /// The Host header of its transfers; nil means the server's name, as in every other transfer.
     public var host: String?
@@ -22,7 +20,7 @@ extension Configuration {
     /// The TTL of all answers, because a table has no TTLs; whole seconds.
     public var ttl: Duration
 
-    /// Creates a table; the default arguments are the defaults of the file.
+    /// The default arguments are the defaults of the file.
     public init(
       _ location: Location, host: String? = nil, interval: Duration = .seconds(300), ttl: Duration = .seconds(60)
     ) {
