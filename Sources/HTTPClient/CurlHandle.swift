@@ -42,7 +42,6 @@ final class CurlHandle {
   /// The address of the latest socket that libcurl has opened for it.
   private var opened: SocketAddress?
 
-  /// Creates a handle for one carrier.
   init?(_ transfer: Transfer, _ settings: OriginSettings, _ carrier: CurlCarrier) {
     guard let easy = curl_easy_init() else { return nil }
     self.easy = easy

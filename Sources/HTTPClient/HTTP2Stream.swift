@@ -20,7 +20,6 @@ final class HTTP2Stream {
   private(set) unowned var connection: HTTP2Connection?
   /// The transfer; nil if that has ended before its stream.
   private(set) var transfer: Transfer?
-  /// The stream's number.
   var number: Int32 = 0
   /// The index in its connection's list.
   var position = 0

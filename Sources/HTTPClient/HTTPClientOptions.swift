@@ -44,7 +44,6 @@ public struct HTTPClientOptions: Sendable {
   /// `TCP_USER_TIMEOUT`: how long sent octets may remain unacknowledged before the connection is closed.
   public var userTimeout = Duration.seconds(5)
 
-  /// Creates the default options.
   public init() {}
 }
 
@@ -53,6 +52,5 @@ public struct HTTPSetupError: Error, CustomStringConvertible, Hashable, Sendable
   /// One human-readable line: what was found and what is allowed.
   public let description: String
 
-  /// Creates an error with its line.
   public init(description: String) { self.description = description }
 }

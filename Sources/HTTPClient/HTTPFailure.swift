@@ -62,7 +62,7 @@ public struct HTTPFailure: Error, Hashable, Sendable {
   /// Whether this machine has no route to the server, or no address of its family.
   public private(set) var hasNoRoute = false
 
-  /// Creates a failure; `reason` must not contain secrets.
+  /// `reason` must not contain secrets.
   public init(_ kind: Kind, _ reason: String, wasSent: Bool = false) {
     self.kind = kind
     self.reason = reason

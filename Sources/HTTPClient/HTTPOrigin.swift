@@ -15,7 +15,6 @@ import HTTPMessage
 /// two stays. Until then a client whose request got no answer at the present address sends its next one to the trial, and
 /// other clients' requests stay where they are.
 public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
-  /// The server.
   public let server: HTTPServerAddress
   /// The number of generations so far.
   public private(set) var generationCount = 1
@@ -41,7 +40,7 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
   /// The most clients that are remembered while an address is doubted.
   private static let mostTriers = 1024
 
-  /// Creates an origin, which connects with the first request.
+  /// Connects with the first request.
   ///
   /// - Throws: `HTTPSetupError` for an unusable certificate file, a malformed pin, or a proxy whose host is not an
   ///   address.

@@ -15,7 +15,6 @@ public struct HTTPServerAddress: Hashable, Sendable {
     public var defaultPort: UInt16 { self == .https ? 443 : 80 }
   }
 
-  /// HTTP or HTTPS.
   public let scheme: Scheme
   /// The name in `Host`, in SNI and in the certificate; a host name or an address.
   public let name: String

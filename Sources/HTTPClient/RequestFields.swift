@@ -9,7 +9,7 @@ final class CurlList {
   /// The head; nil for an empty list.
   private(set) var head: UnsafeMutablePointer<curl_slist>?
 
-  /// Creates a list of lines, which libcurl copies.
+  /// libcurl copies the lines.
   init(_ lines: [String]) { for line in lines { head = curl_slist_append(head, line) } }
 
   deinit { curl_slist_free_all(head) }

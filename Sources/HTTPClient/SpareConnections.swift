@@ -68,13 +68,11 @@ final class SpareConnections {
     return spare.descriptor
   }
 
-  /// Closes those that have been open for a time.
   func close(openFor time: Duration) {
     let now = loop.now
     spares.removeAll { now - $0.begun >= time }
   }
 
-  /// Closes all.
   func closeAll() { spares = [] }
 
   private func ended(_ spare: Spare, _ result: Result<(descriptor: Int32, address: SocketAddress), HTTPFailure>) {

@@ -37,7 +37,6 @@ final class TransferQueue {
 
   /// A transfer in an owner's list.
   fileprivate final class Turn {
-    /// The client that it is a turn of.
     var client: UInt64
     /// Both are nil if it is in no list.
     var transfer: Transfer?

@@ -13,10 +13,9 @@ public enum HTTPMethod: String, Hashable, Sendable {
 public struct HTTPField: Hashable, Sendable {
   /// The field name, for example `Accept`.
   public var name: String
-  /// The field value.
   public var value: String
 
-  /// Creates a field; neither text is checked.
+  /// Neither text is checked.
   public init(_ name: String, _ value: String) {
     self.name = name
     self.value = value
@@ -25,7 +24,6 @@ public struct HTTPField: Hashable, Sendable {
 
 /// A request. The transport determines server, scheme and connection.
 public struct HTTPRequest: Hashable, Sendable {
-  /// The method.
   public var method: HTTPMethod
   /// Path and query, starting with `/`, percent-encoded. The query may contain a signature: never log it.
   public var target: String
@@ -34,7 +32,6 @@ public struct HTTPRequest: Hashable, Sendable {
   /// The content of a POST.
   public var body: [UInt8]
 
-  /// Creates a request.
   public init(method: HTTPMethod = .get, target: String, fields: [HTTPField] = [], body: [UInt8] = []) {
     self.method = method
     self.target = target

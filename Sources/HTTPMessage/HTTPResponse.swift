@@ -1,6 +1,5 @@
 // HTTPResponse.swift -- the response to a transfer, with the header fields that the daemon uses.
 
-/// A response.
 public struct HTTPResponse: Hashable, Sendable {
   /// The status code; redirections are not followed.
   public var status: Int
@@ -25,7 +24,6 @@ public struct HTTPResponse: Hashable, Sendable {
   /// How often the request was put on the wire, repeats by the client included.
   public var timesSent: Int
 
-  /// Creates a response, by default without header fields and content.
   public init(
     status: Int, contentType: String? = nil, age: UInt32? = nil, maxAge: UInt32? = nil, retryAfter: Duration? = nil,
     date: Int64? = nil, entityTag: String? = nil, body: [UInt8] = [], httpVersion: Int = 1, remoteAddress: String = "",

@@ -21,8 +21,6 @@ struct ConnectionTable {
     self.limit = limit
   }
 
-  /// Adds a connection.
-  ///
   /// - Parameter busy: the descriptors of the connections that wait for an answer.
   /// - Returns: the connection to close: the one that has been idle for longest, or this one if all are busy.
   /// - Complexity: O(limit), with one system call per connection if the table is full.

@@ -24,7 +24,6 @@ public final class HTTPServer {
     /// one without a pending answer that has been idle for longest. If all wait for an answer, the server closes the
     /// new one.
     public var connections: Int?
-    /// Creates the default limits.
     public init() {}
   }
 

@@ -22,7 +22,7 @@ public struct HTTPServerRequest: Sendable {
   /// The address of the client; nil on a Unix socket.
   public let peer: SocketAddress?
 
-  /// Creates a request without libevent, for tests of handlers.
+  /// For tests of handlers, without libevent.
   public init(
     method: HTTPMethod = .get, target: String, fields: [HTTPField] = [], body: [UInt8] = [],
     peer: SocketAddress? = nil
