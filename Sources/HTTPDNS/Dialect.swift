@@ -82,7 +82,7 @@ public struct QuestionBatch: Hashable, Sendable {
   /// The subnet that the answers are tailored to; nil adds no subnet to the request.
   public var clientSubnet: IPPrefix?
 
-  /// Creates a batch. Traps unless there is a name and `types` is `[.a]`, `[.aaaa]` or `[.a, .aaaa]`.
+  /// Traps unless there is a name and `types` is `[.a]`, `[.aaaa]` or `[.a, .aaaa]`.
   public init(names: [DomainName], types: [RecordType], clientSubnet: IPPrefix? = nil) {
     let isFamilies =
       types.count == 2 ? types[0] == .a && types[1] == .aaaa : types.count == 1 && (types[0] == .a || types[0] == .aaaa)
@@ -117,7 +117,6 @@ public struct Billing: Hashable, Sendable {
   /// Whether an account is billed; false without an account. Units are counted in both cases.
   public let isBilled: Bool
 
-  /// Creates a price list with its source.
   public init(
     unitsPerTransfer: Int, unitsPerAnswer: Int = 0, isEstimate: Bool = false, isBilled: Bool = true, source: String
   ) {

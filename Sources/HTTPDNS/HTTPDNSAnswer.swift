@@ -32,7 +32,7 @@ public struct HTTPDNSAnswer: Equatable, Sendable {
     return min(soa.ttl, ttlValue(minimum))
   }
 
-  /// Creates an answer without checks. An answer without records is not negative unless `isNegative` is set.
+  /// Checks nothing. An answer without records is not negative unless `isNegative` is set.
   public init(
     responseCode: ResponseCode, isAuthenticated: Bool = false, answers: [ResourceRecord] = [],
     authorities: [ResourceRecord] = [], isNegative: Bool = false, isEmptyAmbiguous: Bool = false,

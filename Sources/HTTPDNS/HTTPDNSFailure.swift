@@ -46,7 +46,6 @@ extension HTTPDNSFailure {
     case truncated, unsupported
   }
 
-  /// The kind of the failure.
   public var kind: Kind {
     switch self {
     case .authentication, .status(401, _), .status(403, _): .authentication

@@ -16,7 +16,6 @@ public struct HTTPDNSQuestion: Hashable, Sendable {
   /// adds no subnet to the request.
   public var clientSubnet: IPPrefix?
 
-  /// Creates a question, by default with DO and CD clear and without a subnet.
   public init(
     name: DomainName, type: RecordType, dnssecOK: Bool = false, checkingDisabled: Bool = false,
     clientSubnet: IPPrefix? = nil

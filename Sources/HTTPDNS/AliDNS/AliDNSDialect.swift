@@ -13,7 +13,7 @@ public struct AliDNSDialect: Dialect {
     let accessKeyID: String
     let accessKeySecret: Secret
 
-    /// Creates a credential; none of the values is checked.
+    /// None of the values is checked.
     public init(accountID: String, accessKeyID: String, accessKeySecret: Secret) {
       self.accountID = accountID
       self.accessKeyID = accessKeyID
@@ -51,8 +51,6 @@ public struct AliDNSDialect: Dialect {
   /// An HTTPS transfer costs as much as five HTTP transfers.
   public let billing: Billing
 
-  /// Creates a dialect for an account, or for the public service.
-  ///
   /// - Parameters:
   ///   - credential: nil for the public service, which takes unsigned requests.
   ///   - isEncrypted: whether transfers use HTTPS; only the price depends on it.

@@ -6,7 +6,6 @@ import DNSWire
 public struct ListedServer: Hashable, Sendable {
   /// The address or name to connect to.
   public enum Host: Hashable, Sendable {
-    /// An address.
     case address(IPAddress)
     /// A name, which the client has to resolve first.
     case name(DomainName)
@@ -17,7 +16,7 @@ public struct ListedServer: Hashable, Sendable {
   /// The port; nil means the default port of the scheme.
   public var port: UInt16?
 
-  /// Creates a server; without a port it has the default port of the scheme.
+  /// Without a port it has the default port of the scheme.
   public init(_ host: Host, port: UInt16? = nil) {
     self.host = host
     self.port = port

@@ -46,8 +46,6 @@ public struct JSONDialect: Dialect {
   private let flavour: Flavour
   private let path: String
 
-  /// Creates a dialect for a service of that flavour.
-  ///
   /// - Parameter path: begins with `/`; may end with a query of its own.
   public init(flavour: Flavour, path: String) {
     self.flavour = flavour

@@ -15,8 +15,6 @@ public struct MessageDialect: Dialect {
   private static let getFields = [HTTPField("Accept", MediaTypes.message.names[0])]
   private static let postFields = getFields + [HTTPField("Content-Type", MediaTypes.message.names[0])]
 
-  /// Creates a dialect for a service.
-  ///
   /// - Parameters:
   ///   - method: POST sends the message as the body; GET, which HTTP caches can answer, sends it as the parameter
   ///     `dns`.

@@ -32,7 +32,6 @@ struct EMASAnswers {
   private var questions: [QuestionResult]
   private let isOfOneName: Bool
 
-  /// Creates the collector without answers.
   init(_ batch: QuestionBatch) {
     questions = batch.questions.map { QuestionResult(question: $0) }
     isOfOneName = batch.names.count == 1

@@ -17,8 +17,6 @@ public struct EMASDialect: BatchDialect {
   /// Each name and family with addresses costs one unit over HTTP and five units over HTTPS.
   public let billing: Billing
 
-  /// Creates a dialect for an account.
-  ///
   /// - Parameters:
   ///   - secretKey: nil sends unsigned requests, which an account may forbid.
   ///   - parameters: parameters of the account's own, whose names need no encoding. The signature does not cover them.

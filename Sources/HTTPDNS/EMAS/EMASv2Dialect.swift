@@ -24,8 +24,6 @@ public struct EMASv2Dialect: BatchDialect {
   /// with AES.
   public let billing: Billing
 
-  /// Creates a dialect for an account.
-  ///
   /// - Parameters:
   ///   - secretKey: hexadecimal digits; nil sends unsigned requests, which an account may forbid.
   ///   - aesSecretKey: 32 hexadecimal digits; nil adds no encryption within the transfer.

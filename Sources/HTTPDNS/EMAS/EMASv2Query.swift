@@ -8,7 +8,6 @@ struct EMASv2Query {
   private var target = QueryTarget(path: "/v2/d")
   private var parameters: [EMAS.Parameter] = []
 
-  /// Creates a target without parameters.
   init() { parameters.reserveCapacity(8) }
 
   /// Adds a parameter. Every character of the value must be allowed in a query.

@@ -32,8 +32,6 @@ public struct TencentDialect: BatchDialect {
   private let lifetime: Int64?
   private let random: @Sendable (Int) -> [UInt8]
 
-  /// Creates a dialect for an account.
-  ///
   /// - Parameters:
   ///   - credential: a token requires HTTPS, a key HTTP.
   ///   - path: begins with `/`; may end with a query of its own.
