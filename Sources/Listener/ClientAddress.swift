@@ -4,6 +4,5 @@ import EventLoop
 import FairShares
 
 extension ClientKey {
-  /// The key of the client at an address.
   package init(_ address: SocketAddress) { self = withUnsafePointer(to: address.storage) { ClientKey($0) } }
 }

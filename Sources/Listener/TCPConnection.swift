@@ -8,7 +8,6 @@ import Glibc
 
 /// A client's connection. Loop thread only.
 public final class TCPConnection {
-  /// The client's address.
   public let client: SocketAddress
   private let loop: EventLoop
   private let table: TCPConnectionTable

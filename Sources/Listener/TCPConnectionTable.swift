@@ -14,7 +14,6 @@ public struct TCPLimits: Sendable {
   /// The idle timeout while fewer than half of the connections are open.
   public var idle: Duration
 
-  /// Creates limits.
   public init(connections: Int, perClient: Int, idle: Duration) {
     self.connections = connections
     self.perClient = perClient
@@ -53,7 +52,6 @@ public final class TCPConnectionTable {
   /// The lower bound of the idle timeout of a full table, which is a tenth of `limits.idle`.
   private static let leastIdle = Duration.seconds(1)
 
-  /// Creates an empty table.
   public init(limits: TCPLimits) { self.limits = limits }
 
   /// The number of open connections.

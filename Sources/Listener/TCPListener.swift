@@ -25,8 +25,6 @@ public final class TCPListener {
     set { relief?.onFailure = newValue }
   }
 
-  /// Listens on `address`.
-  ///
   /// - Throws: `ListenError` with the system's reason.
   public convenience init(
     binding address: SocketAddress, on loop: EventLoop, table: TCPConnectionTable, handler: @escaping Handler

@@ -46,7 +46,6 @@ package struct TCPPlaces {
   /// How long a newly idle connection is safe from clients with as many or more connections: a query may be on its way.
   package static let settledAfter = Duration.seconds(1)
 
-  /// Creates an empty set.
   package init() {}
 
   /// The number of connections.

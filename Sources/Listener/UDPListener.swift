@@ -9,14 +9,12 @@ import Glibc
 
 /// A failure to listen on an address.
 public struct ListenError: Error, Sendable {
-  /// The address.
   public let address: SocketAddress
   /// `udp` or `tcp`.
   public let transport: String
   /// The system's error number.
   public let code: Int32
 
-  /// Creates an error.
   public init(address: SocketAddress, transport: String, code: Int32) {
     self.address = address
     self.transport = transport
@@ -34,8 +32,6 @@ public final class UDPSocket: Sendable {
   /// The bound address; if port 0 was given, with the port that the kernel chose.
   public let address: SocketAddress
 
-  /// Binds `address`.
-  ///
   /// - Throws: `ListenError` with the system's reason.
   public init(binding address: SocketAddress) throws(ListenError) {
     let isWildcard = address.octets.allSatisfy { $0 == 0 }
@@ -72,7 +68,6 @@ public final class UDPSocket: Sendable {
 
 /// One thread's buffers for batches on a socket, which several threads may share.
 public final class UDPListener {
-  /// The socket.
   public let socket: UDPSocket
   /// The socket's descriptor; any thread may send late responses through it.
   public let descriptor: Int32

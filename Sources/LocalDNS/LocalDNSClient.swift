@@ -19,7 +19,6 @@ public struct LocalDNSCounters: Equatable, Sendable {
   /// How often a silent server was moved behind the others.
   public var demotions: UInt64 = 0
 
-  /// Counters of nothing.
   public init() {}
 }
 
@@ -43,7 +42,6 @@ public final class LocalDNSClient: LocalDNSTransport, @unchecked Sendable {
   var counted = LocalDNSCounters()
   var known = KnownResolvers()
 
-  /// Creates a client on a loop.
   public convenience init(loop: EventLoop) { self.init(over: KernelSockets(loop: loop)) }
 
   /// Creates a client over other sockets than the kernel's.
@@ -65,7 +63,6 @@ public final class LocalDNSClient: LocalDNSTransport, @unchecked Sendable {
     signs.append(turn)
   }
 
-  /// A turn has ended.
   func ended(_ turn: Turn) { signs.removeAll { $0 === turn } }
 
   /// Forgets what is known of the servers: on another network, other servers may have the same addresses.

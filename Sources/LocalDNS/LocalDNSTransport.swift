@@ -67,12 +67,9 @@ public enum ReplyFault: Hashable, Sendable {
 public struct UnansweredQuestion: Error, Equatable, Sendable {
   /// A server that was asked, and why it gave no answer.
   public struct Step: Equatable, Sendable {
-    /// The server.
     public var server: PlainResolver
-    /// Its failure.
     public var reason: LocalDNSFailure
 
-    /// Creates a step.
     public init(server: PlainResolver, reason: LocalDNSFailure) {
       self.server = server
       self.reason = reason
@@ -84,7 +81,6 @@ public struct UnansweredQuestion: Error, Equatable, Sendable {
   /// The servers that were asked, in order.
   public var steps: [Step]
 
-  /// Creates a failure.
   public init(_ reason: LocalDNSFailure, steps: [Step] = []) {
     self.reason = reason
     self.steps = steps
@@ -95,14 +91,12 @@ public struct UnansweredQuestion: Error, Equatable, Sendable {
 public struct LocalDNSAnswer: Sendable {
   /// The response: NOERROR or NXDOMAIN.
   public var message: Message
-  /// The server.
   public var server: PlainResolver
   /// Whether it is negative while a server with precedence has not answered, or has refused, and may have data.
   public var isOutOfOrder = false
   /// Whether it lacks records, because the response was truncated and TCP fails. Not to be cached.
   public var isTruncated = false
 
-  /// Creates an answer.
   public init(message: Message, server: PlainResolver) {
     self.message = message
     self.server = server

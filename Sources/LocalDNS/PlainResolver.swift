@@ -2,7 +2,6 @@
 
 import EventLoop
 
-/// A plain resolver.
 public struct PlainResolver: Hashable, Sendable {
   /// The address, without the scope that `zone` stands for.
   public let address: SocketAddress
@@ -12,7 +11,6 @@ public struct PlainResolver: Hashable, Sendable {
   /// Whether it is asked over TCP only: `tcp://` in the configuration, or `use-vc` in resolv.conf.
   public let isOverTCP: Bool
 
-  /// Creates a resolver.
   public init(_ address: SocketAddress, zone: String? = nil, isOverTCP: Bool = false) {
     self.address = address
     self.zone = zone

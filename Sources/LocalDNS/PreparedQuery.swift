@@ -35,7 +35,6 @@ package struct PreparedQuery {
     case bareError(ResponseCode)
     /// A reply that cannot be used.
     case unusable(ReplyFault)
-    /// The response.
     case response(Message)
   }
 

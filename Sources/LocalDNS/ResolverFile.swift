@@ -16,7 +16,6 @@ public struct ResolverFile: Equatable, Sendable {
   public static let maximumSize = 65_536
   /// Maximum servers. The C library's limit is 3, but other programs write more.
   public static let maximumServers = 8
-  /// Maximum search domains.
   public static let maximumSearchDomains = 32
 
   /// Parses the text of a file. Lines that it cannot parse are ignored.

@@ -8,7 +8,6 @@ import Glibc
 package protocol ServerSocket: AnyObject {
   /// Sends a message. A failure is reported as an event.
   func send(_ message: [UInt8])
-  /// Closes the socket.
   func close()
 }
 
@@ -24,7 +23,6 @@ package enum SocketEvent {
 package protocol ServerSockets: AnyObject, Sendable {
   /// The source of time and timers.
   var clock: any Loop { get }
-  /// Opens a new socket to a resolver.
   func open(
     to resolver: PlainResolver, overTCP: Bool, _ report: @escaping (SocketEvent) -> Void
   ) throws(LocalDNSFailure) -> any ServerSocket

@@ -17,7 +17,6 @@ public struct SystemResolvers: Equatable, Sendable {
 
   /// A server that is not used.
   public struct Omission: Equatable, Sendable {
-    /// The server.
     public let server: PlainResolver
     /// Why, human-readable.
     public let reason: String
@@ -30,7 +29,6 @@ public struct SystemResolvers: Equatable, Sendable {
     "/var/lib/httpdnsd-setup/network.conf",
   ]
 
-  /// No servers.
   public init() { (servers, omitted, searchDomains) = ([], [], []) }
 
   /// Reads the files. All servers come from the first file with a usable server.

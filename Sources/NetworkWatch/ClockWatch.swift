@@ -26,7 +26,6 @@ public final class ClockWatch {
     try self.init(on: loop, detector: SleepDetector(), changed: changed)
   }
 
-  /// Creates a watch with a given detector.
   init(
     on loop: EventLoop, detector: SleepDetector, changed: @escaping (NetworkChange) -> Void
   ) throws(NetworkWatchError) {

@@ -6,7 +6,7 @@ import Glibc
 public struct NetworkChange: OptionSet, Hashable, Sendable {
   /// One bit per reason.
   public let rawValue: UInt8
-  /// Creates a set of reasons from their bits; unknown bits are not removed.
+  /// Unknown bits are not removed.
   public init(rawValue: UInt8) { self.rawValue = rawValue }
 
   /// An interface with an address started or stopped running.

@@ -36,7 +36,6 @@ struct NetworkState {
     let hops: [NextHop]
   }
 
-  /// Creates an empty state.
   init() {}
 
   /// The default routes of every table, because a VPN may use its own table.
