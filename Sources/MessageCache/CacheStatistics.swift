@@ -15,6 +15,5 @@ public struct CacheStatistics: Sendable, Equatable {
   /// Entries evicted so far.
   public var evictions: UInt64 = 0
 
-  /// Creates zero values.
   public init() {}
 }

@@ -46,7 +46,6 @@ public struct CacheLookup: Equatable, Sendable {
     }
   }
 
-  /// A miss.
   @inlinable public static var miss: CacheLookup { @_noAllocation get { CacheLookup(.miss) } }
   /// A fresh hit.
   @inlinable public static var hit: CacheLookup { @_noAllocation get { CacheLookup(.hit) } }
@@ -80,7 +79,6 @@ public struct CachedResponse: Sendable {
   public var source: UInt8
 }
 
-/// The bounds of a cache.
 public struct CacheBounds: Sendable {
   /// Octets of all blocks and tables together.
   public var maxOctets: Int
@@ -89,7 +87,6 @@ public struct CacheBounds: Sendable {
   /// The longest TTL of stale data, in seconds.
   public var staleTTL: UInt32
 
-  /// Creates bounds.
   public init(maxOctets: Int, maxEntries: Int, staleTTL: UInt32 = 30) {
     self.maxOctets = maxOctets
     self.maxEntries = maxEntries
@@ -111,8 +108,6 @@ public final class MessageCache: @unchecked Sendable {
   private static let octetsPerShard = 256 << 10
   private static let mostShards = 16
 
-  /// Creates an empty cache.
-  ///
   /// - Parameter seed: a fixed seed makes hashes predictable and is only for simulations.
   public init(_ bounds: CacheBounds, seed: UInt64 = .random(in: .min ... .max)) {
     var count = 1
@@ -244,7 +239,6 @@ public final class MessageCache: @unchecked Sendable {
   @discardableResult
   public func remove(_ key: CacheKey) -> Bool { shard(key.hash).remove(key) }
 
-  /// Removes everything.
   public func removeAll() {
     for index in 0..<shardCount { shards[index].takeUnretainedValue().clear() }
   }

@@ -18,7 +18,6 @@ public enum CacheLoad: Hashable, Sendable {
 
 /// The size of a saved cache.
 public struct CacheSave: Hashable, Sendable {
-  /// The number of entries.
   public var entries: Int
   /// The size of the file in octets.
   public var octets: Int
@@ -34,7 +33,7 @@ public struct CacheFile: Sendable {
   /// The name that an unusable file is renamed to; it replaces an older file of that name.
   public static func damagedName(of path: String) -> String { "\(path).damaged" }
 
-  /// Creates a handle; opens nothing.
+  /// Opens nothing.
   public init(path: String) {
     self.path = path
     lock = OwnerLock(of: path, file: "\(path).lock")

@@ -59,7 +59,7 @@ public struct CacheTime: Hashable, Sendable {
   /// Nanoseconds since 1970.
   public var wall: Int64
 
-  /// Creates an instant; the caller reads both clocks.
+  /// The caller reads both clocks.
   public init(boot: Int64, wall: Int64) {
     self.boot = boot
     self.wall = wall

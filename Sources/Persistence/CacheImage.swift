@@ -41,7 +41,6 @@ public struct CacheCounts: Hashable, Sendable {
   /// Entries with fields that the daemon never writes.
   public var unsound = 0
 
-  /// Creates counts with no unsound entries.
   public init(loaded: Int = 0, dropped: Int = 0, withoutRoom: Int = 0) {
     self.loaded = loaded
     self.dropped = dropped
@@ -60,7 +59,6 @@ public struct LoadedEntry: Sendable {
   /// Whether it is NXDOMAIN, which covers every type of the name.
   public var isNXDOMAIN: Bool
 
-  /// Creates an entry from the values of a record.
   public init(hash: UInt64, storedAt: Int64, life: EntryLife, isNXDOMAIN: Bool) {
     self.hash = hash
     self.storedAt = storedAt
@@ -83,7 +81,6 @@ public struct CacheImage {
     var offset: Int
   }
 
-  /// The number of entries.
   public var entries: Int { entriesByUse.count }
 
   /// Checks the checksum and all lengths; `restore` checks the fields of the entries.

@@ -102,7 +102,7 @@ public final class CacheKeeper: @unchecked Sendable {
     init(_ kind: Kind) { self.kind = kind }
   }
 
-  /// Creates a keeper that does nothing before `start`.
+  /// Does nothing before `start`.
   ///
   /// - Parameters:
   ///   - interval: the time between saves; a save is skipped if nothing was inserted.

@@ -15,7 +15,7 @@ public struct CacheMeanings: Sendable {
   /// The terms of each route's entries, by the route's number; nil to use the terms in the file.
   public var terms: [EntryTerms?]
 
-  /// Creates meanings; without terms, entries use those in the file.
+  /// Without terms, entries use those in the file.
   public init(routes: [String], sources: [UInt8: String], terms: [EntryTerms?] = []) {
     self.routes = routes
     self.sources = sources

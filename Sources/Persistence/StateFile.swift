@@ -24,7 +24,7 @@ public final class StateFile: Sendable {
   /// How many milliseconds shutdown waits for a slow disk.
   private static let mostWaits = 1000
 
-  /// Creates a handle; the file need not exist.
+  /// The file need not exist.
   ///
   /// - Parameter onFailure: receives one line that says why the file could not be written.
   public convenience init(path: String, onFailure: @escaping @Sendable (String) -> Void) {

@@ -43,7 +43,6 @@ public struct CacheScope: Hashable, Sendable {
   /// The number of the network.
   public var network: UInt32
 
-  /// Creates a scope.
   @_noAllocation @inlinable
   public init(type: UInt16, dnssecOK: Bool, checkingDisabled: Bool, route: UInt16, network: UInt32) {
     self.type = type

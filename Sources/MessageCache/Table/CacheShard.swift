@@ -295,7 +295,6 @@ final class CacheShard: @unchecked Sendable {
     return candidate
   }
 
-  /// The current epoch.
   var currentEpoch: UInt32 {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }

@@ -24,7 +24,7 @@ public struct EntryLife: Hashable, Sendable {
   /// it. Nil for an entry that is valid on all networks.
   public var network: UInt32?
 
-  /// Creates properties with a lifetime in seconds and no stale period.
+  /// Without a stale period.
   public init(lifetime: UInt32) { self.lifetime = lifetime }
 
   /// When it stops being fresh, in nanoseconds of the boot-time clock.

@@ -13,7 +13,6 @@ public struct AddressRun: Equatable, Sendable {
   /// How many of them, from the first, take turns at the front; nil if the order is fixed.
   public var rotating: Int?
 
-  /// Creates a run.
   public init(addresses: [[UInt8]], rotating: Int?) {
     self.addresses = addresses
     self.rotating = rotating

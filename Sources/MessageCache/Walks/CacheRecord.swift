@@ -38,7 +38,7 @@ public struct CacheRecord {
   /// Whether it is valid for every client subnet.
   public var isForEverySubnet = true
 
-  /// Creates a record; other properties have the values of a plain answer without hits.
+  /// The other properties have the values of a plain answer without hits.
   public init(
     key: UnsafeBufferPointer<UInt8>, body: UnsafeBufferPointer<UInt8>, storedAt: Int64, usedAt: Int64, life: EntryLife,
     answers: UInt16, authorities: UInt16, responseCode: UInt8

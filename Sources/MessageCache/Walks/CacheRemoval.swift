@@ -32,7 +32,7 @@ public struct CacheRemoval {
   private let end: Int64
   private var walk: CacheWalk
 
-  /// Creates a removal, which does nothing before `advance`.
+  /// Does nothing before `advance`.
   ///
   /// - Parameter end: only entries that were stored before are removed, in nanoseconds of the boot-time clock.
   public init(of names: NameSelection, from cache: MessageCache, storedBefore end: Int64 = .max) {

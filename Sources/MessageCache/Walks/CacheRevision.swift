@@ -19,7 +19,6 @@ public struct EntryTerms: Hashable, Sendable {
   /// The source that substitutes another one (fallback): its entries are never immutable or stale.
   public var substitute: UInt8?
 
-  /// Creates terms.
   public init(
     longest: UInt32, longestNegative: UInt32, staleFor: UInt32, isServedStale: Bool, isImmutable: Bool,
     substitute: UInt8? = nil
@@ -32,7 +31,6 @@ public struct EntryTerms: Hashable, Sendable {
     self.substitute = substitute
   }
 
-  /// The terms for entries of a source.
   public func terms(of source: UInt8) -> EntryTerms {
     guard source == substitute else { return self }
     var terms = self
@@ -48,7 +46,6 @@ public struct RevisedTerms: Sendable {
   /// Sources that no longer exist; their entries continue without a source.
   public var lostSources: Set<UInt8>
 
-  /// Creates revised terms.
   public init(routes: [EntryTerms?], lostSources: Set<UInt8>) {
     self.routes = routes
     self.lostSources = lostSources
@@ -66,7 +63,7 @@ public struct CacheRevision {
   private var isLost = [Bool](repeating: false, count: 256)
   private var walk: CacheWalk
 
-  /// Creates a revision, which does nothing before `advance`.
+  /// Does nothing before `advance`.
   public init(of cache: MessageCache, _ terms: RevisedTerms) {
     self.terms = terms
     for source in terms.lostSources { isLost[Int(source)] = true }

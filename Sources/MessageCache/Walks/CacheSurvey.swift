@@ -7,7 +7,7 @@ import DNSWire
 public struct CacheSurvey {
   private var walk: CacheWalk
 
-  /// Creates a survey, which does nothing before `advance`.
+  /// Does nothing before `advance`.
   public init(of cache: MessageCache) { walk = CacheWalk(through: cache) }
 
   /// Whether the walk is complete.
@@ -55,7 +55,6 @@ public struct EntryCopy: Sendable {
   /// Whether it is valid for every client subnet.
   public var isForEverySubnet: Bool
 
-  /// Creates a copy of a record.
   public init(_ record: CacheRecord, hash: UInt64) {
     key = Array(record.key)
     self.hash = hash
@@ -87,7 +86,6 @@ extension CacheKey {
   }
 }
 
-/// The parts of a key.
 public struct KeyParts: Hashable, Sendable {
   /// QNAME in lower case.
   public var name: DomainName

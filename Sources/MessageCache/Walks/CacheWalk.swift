@@ -26,8 +26,6 @@ struct CacheWalk {
   /// Whether the walk is complete.
   var isDone: Bool { walks.allSatisfy(\.isAtEnd) }
 
-  /// Advances the walk.
-  ///
   /// - Parameter visit: called once per step with a shard and the position in it. No lock is held.
   mutating func advance(steps most: Int, _ visit: (CacheShard, inout TableWalk) -> Void) {
     for _ in 0..<most {
