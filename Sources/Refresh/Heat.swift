@@ -33,8 +33,6 @@ public struct HeatPolicy: Hashable, Sendable {
   /// How many refreshes in a row without a hit are spent on a name.
   public let giveUpAfter: UInt32
 
-  /// Creates a policy from the configuration.
-  ///
   /// - Precondition: `hotHits` is not negative, `giveUpAfter` is 1 or more, and both are below 2³¹.
   public init(hotHits: Int, giveUpAfter: Int) {
     precondition((0...Int(Int32.max)).contains(hotHits) && (1...Int(Int32.max)).contains(giveUpAfter))

@@ -62,8 +62,6 @@ public struct RefreshBudget: Sendable {
   /// is reserved for them.
   public var needOfKeepList = 0
 
-  /// Creates a budget of which nothing is spent.
-  ///
   /// - Parameters:
   ///   - perMinute: units in any 60 s; 0 forbids all.
   ///   - perDay: units in any 24 h; 0 forbids all, nil sets no limit.
@@ -116,7 +114,7 @@ public struct RefreshBudget: Sendable {
 }
 
 extension RefreshBudget.Spent {
-  /// Creates an amount; `keepList` is the part of `units` for names in `refresh.keep`, `age` is in nanoseconds.
+  /// `keepList` is the part of `units` for names in `refresh.keep`, `age` is in nanoseconds.
   public init(_ units: Int, keepList: Int = 0, age: Int64) {
     self.init(age: age, units: units, keepListUnits: keepList)
   }

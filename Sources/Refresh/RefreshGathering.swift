@@ -7,7 +7,6 @@ public struct RefreshFamilies: OptionSet, Hashable, Sendable {
   /// One bit per family: 1 for IPv4, 2 for IPv6.
   public let rawValue: UInt8
 
-  /// Creates a set from its bits.
   public init(rawValue: UInt8) { self.rawValue = rawValue }
 
   /// A records.
@@ -25,7 +24,7 @@ public struct RefreshGroup<Name: Hashable & Sendable>: Hashable, Sendable {
     /// The families to ask for; never empty.
     public var families: RefreshFamilies
 
-    /// Creates a member; `families` must not be empty.
+    /// `families` must not be empty.
     @inlinable
     public init(name: Name, families: RefreshFamilies) {
       self.name = name
@@ -38,7 +37,6 @@ public struct RefreshGroup<Name: Hashable & Sendable>: Hashable, Sendable {
   /// The earliest deadline among the questions, in nanoseconds.
   public var deadline: Int64
 
-  /// Creates a group, by default an empty one without a deadline.
   @inlinable
   public init(members: [Member] = [], deadline: Int64 = .max) {
     self.members = members
@@ -62,8 +60,6 @@ public struct RefreshGathering<Name: Hashable & Sendable>: Sendable {
   @usableFromInline var places: [Name: (group: Int, member: Int)] = [:]
   @usableFromInline var taken = 0
 
-  /// Creates a gathering without questions.
-  ///
   /// - Parameter mostNames: the most names that a transfer may carry, each with all its families; 1 if a transfer can
   ///   only combine the families of one name.
   @inlinable

@@ -19,7 +19,7 @@ public struct RefreshQueue: Sendable {
     /// Identifies the entry to the owner.
     public let ticket: UInt64
 
-    /// Creates an element; `due` is in nanoseconds.
+    /// `due` is in nanoseconds.
     @inlinable
     public init(due: Int64, ticket: UInt64) {
       self.due = due
@@ -49,7 +49,7 @@ public struct RefreshQueue: Sendable {
   /// The smallest such number.
   private static let leastCrowd = 1024
 
-  /// Creates an empty queue, which allocates nothing.
+  /// Allocates nothing.
   public init() {}
 
   /// The number of elements, including outdated ones.

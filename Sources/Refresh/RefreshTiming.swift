@@ -24,8 +24,6 @@ public struct RefreshTiming: Hashable, Sendable {
   /// lifetimes, so hardly any would meet within a second or two.
   private static let longestGathering = 30 * second
 
-  /// Creates the timing from the configuration.
-  ///
   /// - Precondition: `fraction` is 0.1 to 0.99, and `minimumTTL` is not negative.
   public init(fraction: Double, minimumTTL: Int64, isShared: Bool = false) {
     precondition((0.1...0.99).contains(fraction) && minimumTTL >= 0)

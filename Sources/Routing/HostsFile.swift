@@ -48,7 +48,6 @@ public struct HostsFile: Sendable {
   /// The first of them; nil if there is none.
   public private(set) var firstSkipped: SkippedLine?
 
-  /// Creates an empty hosts file.
   public init() {}
 
   /// Parses the octets of a file, without a byte order mark in front.

@@ -2,7 +2,7 @@
 
 import DNSWire
 
-/// A record of a local answer. Its owner name is always the QNAME.
+/// A record of a local answer. Its owner name is always the QNAME, and its class IN.
 public struct LocalRecord: Hashable, Sendable {
   /// TYPE; always the QTYPE.
   public let type: RecordType
@@ -11,7 +11,6 @@ public struct LocalRecord: Hashable, Sendable {
   /// RDATA; names in it are uncompressed.
   public let rdata: [UInt8]
 
-  /// Creates a record of class IN.
   public init(type: RecordType, ttl: UInt32, rdata: [UInt8]) {
     self.type = type
     self.ttl = ttl
@@ -40,7 +39,6 @@ public struct LocalAnswer: Hashable, Sendable {
   /// The EDE to add for a client that sent an OPT record.
   public let extendedError: ExtendedError?
 
-  /// Creates an answer.
   public init(
     responseCode: ResponseCode, records: [LocalRecord], soaOwner: SOAOwner?, isAuthoritative: Bool,
     extendedError: ExtendedError?

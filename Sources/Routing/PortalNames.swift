@@ -7,7 +7,6 @@ import DNSWire
 /// Only names that serve no other purpose: the local network answers them, and it must not be able to answer for sites that
 /// people use.
 public enum PortalNames {
-  /// The names.
   public static let all: [DomainName] = texts.map { DomainName(text: $0)! }
 
   private static let texts = [

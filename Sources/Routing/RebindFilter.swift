@@ -10,7 +10,7 @@ public struct RebindFilter: Sendable {
   private let allowed: [NamePattern]
   private let prefixes: [IPPrefix]
 
-  /// Creates a filter. Names that match `allowed` may have private addresses; `prefixes` count as private too.
+  /// Names that match `allowed` may have private addresses; `prefixes` count as private too.
   public init(allowed: [NamePattern], prefixes: [IPPrefix] = []) {
     self.allowed = allowed
     self.prefixes = prefixes

@@ -21,7 +21,6 @@ public struct RouteRule: Hashable, Sendable {
   /// The action for their questions.
   public var action: RouteAction
 
-  /// Creates a rule.
   public init(names: [NamePattern], action: RouteAction) {
     self.names = names
     self.action = action

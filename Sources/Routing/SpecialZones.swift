@@ -149,7 +149,7 @@ public struct SpecialNamesSettings: Sendable {
   /// The route for `RouterNames`: LocalDNS, then the providers; nil makes them ordinary names.
   public var routerRoute: UInt16?
 
-  /// Creates settings; the defaults are for a machine without LocalDNS.
+  /// The defaults are for a machine without LocalDNS.
   public init(
     special: Bool = true, portalNames: Bool = true, searchDomains: [DomainName] = [], searchRoute: UInt16? = nil,
     networkRoute: UInt16? = nil, portalRoute: UInt16? = nil, routerRoute: UInt16? = nil
