@@ -23,9 +23,7 @@ package enum AnswerSource: Sendable, Equatable {
 }
 
 extension AnswerSource {
-  /// Whether the source is a provider.
   package var isProvider: Bool { if case .provider = self { true } else { false } }
-  /// Whether the source is LocalDNS.
   package var isLocalDNS: Bool { if case .localDNS = self { true } else { false } }
   /// The provider's server that replied; nil for other sources.
   package var server: String? {
@@ -47,7 +45,6 @@ package struct UpstreamAnswer: Sendable {
   /// Whether a plain resolver could not send all of it.
   package var isTruncated = false
 
-  /// Creates an answer; `others` is empty by default.
   package init(
     _ answer: HTTPDNSAnswer, server: String, others: [(question: HTTPDNSQuestion, answer: HTTPDNSAnswer)] = []
   ) {
@@ -104,7 +101,6 @@ package final class OwnQuestion: QuestionInFlight, @unchecked Sendable {
   package let isWanted = true
   package let hasNoClients = false
 
-  /// Creates a question about a name, asked now.
   package init(_ name: DomainName, now: BootInstant) {
     domain = DomainKey(of: name)
     startedAt = now

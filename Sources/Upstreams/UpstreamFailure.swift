@@ -58,14 +58,13 @@ package struct UpstreamFailure: Error, Sendable, Equatable {
 
   @usableFromInline var box: Box
 
-  /// Creates a failure whose `kind` is its reason.
+  /// `reason` is the `kind` too.
   package init(_ extendedError: ExtendedError, _ reason: String, _ consequence: Consequence) {
     self.init(Details(extendedError, reason, consequence))
   }
 
   private init(_ details: Details) { box = Box(details) }
 
-  /// One of the properties.
   @inlinable
   package subscript<Value>(dynamicMember property: WritableKeyPath<Details, Value>) -> Value {
     get { box.details[keyPath: property] }
@@ -99,7 +98,6 @@ package struct UpstreamFailure: Error, Sendable, Equatable {
 package enum TableAbsence: Sendable {
   /// The name is not listed.
   case notListed
-  /// The table is switched off.
   case switchedOff
   /// No table has been loaded yet.
   case notLoaded

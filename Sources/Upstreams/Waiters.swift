@@ -31,7 +31,6 @@ final class Waiters {
     }
   }
 
-  /// Resumes all waiting tasks.
   func resumeAll() {
     loop.assertCurrent()
     let resumed = waiting

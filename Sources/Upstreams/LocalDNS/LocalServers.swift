@@ -18,7 +18,7 @@ package struct LocalServers: Sendable, Hashable {
   /// The resolvers; an empty list means no LocalDNS.
   package var entries: [Entry]
 
-  /// Creates a list; duplicates are dropped when it is used.
+  /// Duplicates are dropped when the list is used.
   package init(_ entries: [Entry]) { self.entries = entries }
 
   /// The resolvers without duplicates.

@@ -7,7 +7,6 @@ package enum AskedQuestions {
   case one(HTTPDNSQuestion)
   case batch(QuestionBatch)
 
-  /// The number of questions.
   var count: Int {
     switch self {
     case .one: 1

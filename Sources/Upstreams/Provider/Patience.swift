@@ -9,12 +9,10 @@ import FairShares
 
 /// When an upstream gave verdicts.
 package struct VerdictTimes: Sendable {
-  /// The last one.
   package fileprivate(set) var last = BootInstant(nanoseconds: .min)
   /// The first one after a silence: what failed before is worth another attempt.
   package fileprivate(set) var recoveredAt = BootInstant(nanoseconds: .min)
 
-  /// Creates the times of an upstream that has given none.
   package init() {}
 }
 

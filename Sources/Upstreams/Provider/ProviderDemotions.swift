@@ -14,13 +14,11 @@ package struct ProviderDemotions: Sendable, Equatable {
 
   private var counts = [Int](repeating: 0, count: Kind.allCases.count)
 
-  /// Creates counters of zero.
   package init() {}
 
   /// The number of demotions of this kind.
   package subscript(kind: Kind) -> Int { counts[ProviderDemotions.place(kind)] }
 
-  /// Counts a demotion.
   package mutating func count(_ kind: Kind) { counts[ProviderDemotions.place(kind)] += 1 }
 
   private static func place(_ kind: Kind) -> Int { Kind.allCases.firstIndex(of: kind)! }

@@ -48,7 +48,6 @@ package struct ProviderReport: Sendable, Equatable {
 
     private static let mostReasons = 3
 
-    /// Creates a report of nothing.
     package init() {}
 
     /// Adds a question with its reason.
@@ -108,7 +107,7 @@ package struct ProviderReport: Sendable, Equatable {
   /// How often since the start the provider or one of its servers was demoted.
   package var demotions = ProviderDemotions()
 
-  /// Creates the report of a provider that is up and has not been used.
+  /// A provider that is up and has not been used.
   package init(name: String) { self.name = name }
 
   mutating func take(_ counters: ProviderCounters) {

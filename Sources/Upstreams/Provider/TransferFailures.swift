@@ -35,7 +35,6 @@ extension TransferFailureCause: CaseIterable {
 package struct TransferFailures: Sendable, Equatable {
   private var counts: [TransferFailureCause: Int] = [:]
 
-  /// Creates counters of zero.
   package init() {}
 
   /// The number of failures with this cause.
@@ -44,6 +43,5 @@ package struct TransferFailures: Sendable, Equatable {
   /// The number of failures of all causes.
   package var total: Int { counts.values.reduce(0, +) }
 
-  /// Counts a failure.
   package mutating func count(_ cause: TransferFailureCause) { counts[cause, default: 0] += 1 }
 }

@@ -49,8 +49,6 @@ package struct ProviderFactory {
     self.note = note
   }
 
-  /// Creates a provider.
-  ///
   /// - Throws: `HTTPSetupError` if a CA file, a pin, a key or a name is unusable.
   func make(_ provider: Configuration.Provider) throws(HTTPSetupError) -> any Upstream {
     var servers: [ProviderServer] = []

@@ -46,7 +46,6 @@ package struct ProviderSet {
 
   private var members: [(made: Member, upstream: any Upstream)] = []
 
-  /// Creates an empty set.
   package init() {}
 
   /// The upstreams, in the order of the configuration.

@@ -5,7 +5,6 @@ import Files
 import Glibc
 import HTTPDNS
 
-/// The file of a table.
 package enum TableFile {
   /// Why a file is no table, human-readable.
   struct Fault: Error {

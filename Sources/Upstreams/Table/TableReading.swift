@@ -4,7 +4,6 @@ import EventLoop
 import HTTPDNS
 import Persistence
 
-/// Reading of tables.
 enum TableReading {
   /// The size in octets up to which a table is parsed on the loop, which takes about a millisecond.
   static let mostHere = 64 * 1024
