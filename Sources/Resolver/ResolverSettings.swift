@@ -67,7 +67,6 @@ package struct ResolverCounters: Sendable, Equatable {
   /// The response times of its answers.
   package var localRoundTrips = LatencyHistogram()
 
-  /// Creates counters of 0.
   package init() {}
 }
 

@@ -83,7 +83,6 @@ package struct ShareCounters: Sendable, Equatable {
   /// Questions whose place was given to another one.
   package internal(set) var displaced: UInt64 = 0
 
-  /// Creates counters of 0.
   package init() {}
 
   /// The queries that got stale data because of a limit, or those that got SERVFAIL.

@@ -56,7 +56,7 @@ package struct Route: Sendable {
     return route
   }()
 
-  /// Creates a route; its other properties have their defaults.
+  /// The other properties have their defaults.
   package init(providers: [Int], localServers: LocalServers, fallsBack: Bool, ttl: TTLBounds) {
     self.providers = providers
     self.localServers = localServers
@@ -94,7 +94,7 @@ package struct StalePolicy: Sendable, Hashable {
   /// Whether positive answers never expire while the daemon runs.
   package var isImmutable = false
 
-  /// Creates a policy that serves no stale data.
+  /// Serves no stale data.
   package init() {}
 }
 
@@ -109,7 +109,7 @@ package struct TTLBounds: Sendable, Hashable {
   /// Higher TTLs of answers that LocalDNS gave instead of a provider are lowered to this.
   package var highestFallback: UInt32
 
-  /// Creates bounds. Where `lowest` is above another bound, the other one wins.
+  /// Where `lowest` is above another bound, the other one wins.
   package init(lowest: UInt32, highest: UInt32, highestNegative: UInt32, highestFallback: UInt32) {
     self.lowest = lowest
     self.highest = highest

@@ -23,7 +23,6 @@ package struct CacheOverview: Sendable {
   /// The entries with the most hits, the busiest first.
   package var busiest: [EntryReport] = []
 
-  /// Creates the summary of an empty cache.
   package init() {}
 }
 

@@ -56,7 +56,7 @@ package struct Opinion: Sendable {
     }
   }
 
-  /// Creates an opinion; the type is A or AAAA.
+  /// The type is A or AAAA.
   package init(_ who: Who, _ type: RecordType, took: Duration, _ outcome: Answer) {
     self.who = who
     self.type = type

@@ -94,14 +94,12 @@ package struct EntryQuestion: Hashable, Sendable {
 
 /// Everything that is cached about a name.
 package struct NameContent: Sendable {
-  /// The entries.
   package var entries: [EntryReport] = []
   /// The number of entries that are not listed.
   package var more = 0
   /// The cached failures of the name.
   package var failures: [FailureReport] = []
 
-  /// Creates the content of a name; by default nothing is cached.
   package init(entries: [EntryReport] = [], more: Int = 0, failures: [FailureReport] = []) {
     self.entries = entries
     self.more = more
@@ -144,7 +142,6 @@ package struct BadAddressOutcome: Sendable, Equatable {
   /// Whether `ranking.reports` is false, or there is no cache, so that nothing was done.
   package var isOff = false
 
-  /// Creates counts, by default of 0.
   package init(moved: Int = 0, already: Int = 0, alone: Int = 0, isOff: Bool = false) {
     self.isOff = isOff
     self.moved = moved

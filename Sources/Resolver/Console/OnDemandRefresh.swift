@@ -34,7 +34,6 @@ package struct RefreshSummary: Sendable {
   /// Whether anything was cached for the name, including NXDOMAIN.
   package var hasCachedAnswer = false
 
-  /// Creates a summary; by default of a name that is not cached and was not asked for.
   package init(reports: [RefreshReport] = [], more: Int = 0, elsewhere: Int = 0, hasCachedAnswer: Bool = false) {
     self.reports = reports
     self.more = more

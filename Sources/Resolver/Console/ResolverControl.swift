@@ -17,7 +17,6 @@ package struct FlushCounts: Sendable, Equatable {
   /// be.
   package var saveProblem: String?
 
-  /// Creates counts of 0.
   package init() {}
 }
 

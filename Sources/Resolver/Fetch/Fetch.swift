@@ -39,7 +39,6 @@ final class Fetch: QuestionInFlight, @unchecked Sendable {
   var isDisplaced = false
   /// The place in the route of the next provider to ask.
   var nextProvider = 0
-  /// Providers that are being asked.
   var askedProviders = 0
   /// When the provider that was asked last has had its time, before which no other upstream's answer is given.
   var providerEnd: BootInstant

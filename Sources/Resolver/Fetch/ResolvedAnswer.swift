@@ -9,7 +9,6 @@ package struct ResolvedAnswer: Sendable {
   package var response: ComposedResponse
   /// Seconds until the answer expires; 0 for a failure.
   package var lifetime: UInt32
-  /// The source of the answer.
   package var source: AnswerSource
   /// The reason of a failure; nil if there is an answer.
   package var failure: String?
@@ -20,7 +19,7 @@ package struct ResolvedAnswer: Sendable {
   /// What an ambiguous answer means.
   package static let ambiguity = "an empty answer; the name may not be in the list of the provider's account"
 
-  /// Creates a result; a failure has a lifetime of 0 seconds and its reason.
+  /// A failure has a lifetime of 0 seconds and its reason.
   package init(
     response: ComposedResponse, lifetime: UInt32, source: AnswerSource, failure: String? = nil, trail: [TrailStep] = []
   ) {

@@ -12,7 +12,6 @@ package struct BusyNameTable: Sendable {
     package let type: UInt16
     /// When counting began, in nanoseconds of the caller's clock.
     package let since: Int64
-    /// The counters.
     package var counts = NameCounts()
     /// The caller's data: the hash of the key of its last cache entry; 0 for none.
     package var entry: UInt64 = 0
@@ -35,7 +34,6 @@ package struct BusyNameTable: Sendable {
   /// would look like one that is queried once.
   private static let decay = 0.875
 
-  /// Creates an empty table.
   package init(most: Int) {
     self.most = max(1, most)
   }
@@ -93,7 +91,6 @@ package struct BusyNameTable: Sendable {
     threshold = UInt64(least)
   }
 
-  /// Removes all rows.
   package mutating func removeAll() { rows = [:] }
 }
 

@@ -30,7 +30,6 @@ package struct NameCounts: Equatable, Sendable {
   private var rttSum: Int64 = 0
   private var rttCount: UInt64 = 0
 
-  /// Creates counters of 0.
   package init() {}
 
   /// The mean response time in nanoseconds; 0 if there was no response.

@@ -20,7 +20,6 @@ package struct NameReport: Sendable {
   /// The counters, including the hits of entries that are still in the cache.
   package var counts: NameCounts
 
-  /// Creates a report; `name` is in lower case.
   package init(name: DomainName, type: RecordType, time: Duration, counts: NameCounts) {
     self.name = name
     self.type = type

@@ -2,7 +2,6 @@
 
 import Refresh
 
-/// The settings of the refresher.
 package struct RefresherSettings {
   var timing: RefreshTiming
   var heat: HeatPolicy
@@ -10,7 +9,7 @@ package struct RefresherSettings {
   /// Whether several names may share a transfer if the provider supports that.
   var batches: Bool
 
-  /// Creates settings; a day with 0 units switches refreshing off.
+  /// A day with 0 units switches refreshing off.
   package init(timing: RefreshTiming, heat: HeatPolicy, limits: RefreshLimits, batches: Bool) {
     self.timing = timing
     self.heat = heat
@@ -27,7 +26,7 @@ package struct RefreshLimits: Equatable {
   /// Transfers per minute to upstreams that do not bill; they have no limit per day.
   var transfersPerMinute: Int
 
-  /// Creates limits; 0 per day allows nothing.
+  /// 0 per day allows nothing.
   package init(unitsPerMinute: Int, unitsPerDay: Int, transfersPerMinute: Int) {
     self.unitsPerMinute = unitsPerMinute
     self.unitsPerDay = unitsPerDay
@@ -46,6 +45,5 @@ package struct RefreshCounters: Sendable, Equatable {
   /// Transfers that the budget stopped, in whole or in part.
   package var overBudget: UInt64 = 0
 
-  /// Creates counters of 0.
   package init() {}
 }
