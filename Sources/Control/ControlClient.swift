@@ -53,7 +53,6 @@ public struct ControlAnswer: Sendable, Equatable {
   /// Whether nothing was found, or a part of the request failed.
   public var isIncomplete = false
 
-  /// Creates an answer; by default, one that found something.
   public init(_ content: String, isIncomplete: Bool = false) {
     self.content = content
     self.isIncomplete = isIncomplete

@@ -24,7 +24,6 @@ package struct DaemonNumbers: Sendable {
   /// Names whose clients got SERVFAIL, most recent first.
   package var failing: [FailingName] = []
 
-  /// A reading with those values.
   package init(
     statistics: ForwarderStatistics, counts: NameCounts, network: String, failing: [FailingName] = []
   ) {

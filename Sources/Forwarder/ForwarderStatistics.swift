@@ -17,7 +17,6 @@ package struct ForwarderStatistics: Sendable {
   package var startedAt: BootInstant
   /// Queries: their fates, response codes, types and latencies, over all threads and reloads.
   package var queries: QueryTotals
-  /// The counters of the resolver.
   package var resolver: ResolverCounters
   /// Questions that are currently in flight upstream.
   package var questionsInFlight: Int
@@ -33,7 +32,6 @@ package struct ForwarderStatistics: Sendable {
   package var fleet: FleetReport?
   /// Questions that are scheduled for a refresh, some of which may have been replaced since.
   package var scheduledRefreshes: Int
-  /// The statistics of the cache.
   package var cache: CacheStatistics
   /// Octets that wait in the UDP sockets; nil if the kernel does not report them.
   package var unreadOctets: Int?
@@ -52,7 +50,7 @@ package struct ForwarderStatistics: Sendable {
   /// The providers, in the order of the configuration.
   package var providers: [ProviderReport]
 
-  /// A reading with those values; the other counters are 0.
+  /// The other counters are 0.
   package init(
     time: BootInstant, startedAt: BootInstant, queries: QueryTotals, resolver: ResolverCounters, questionsInFlight: Int,
     maxQuestionsInFlight: Int, waitingClients: Int, refresh: RefreshCounters?, scheduledRefreshes: Int,

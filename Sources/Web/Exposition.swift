@@ -11,7 +11,7 @@ public struct MetricLabel: Sendable, Hashable {
   /// The value: any text; escaped in the output.
   public var value: String
 
-  /// Creates a label; the name is not checked.
+  /// The name is not checked.
   public init(_ name: String, _ value: String) {
     self.name = name
     self.value = value
@@ -29,7 +29,7 @@ public struct Exposition: Sendable {
   private var names: Set<String> = []
   private static let nanosecondsPerSecond = 1_000_000_000.0
 
-  /// Creates an empty page and reserves 16 KiB.
+  /// Reserves 16 KiB.
   public init() { octets.reserveCapacity(16_384) }
 
   /// Adds a family of counters.
@@ -82,7 +82,6 @@ public struct Exposition: Sendable {
     fileprivate let name: String
     fileprivate var octets: [UInt8]
 
-    /// Adds a sample with an integer value.
     public mutating func add(_ value: some BinaryInteger, _ labels: [MetricLabel] = []) {
       write(labels, suffix: "", "\(value)")
     }

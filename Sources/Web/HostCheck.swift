@@ -14,7 +14,7 @@ struct HostCheck {
   /// Names of this machine besides `localhost`, in lower case; nil to accept every name.
   private let names: Set<String>?
 
-  /// Creates the check for a server that listens on this address.
+  /// `address` is the one that the server listens on.
   init(for address: SocketAddress) {
     self.init(for: address, machine: HostCheck.machineName)
   }

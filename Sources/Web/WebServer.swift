@@ -28,7 +28,7 @@ public struct WebSources {
   /// Takes reports of programs about addresses.
   package var report: (ReportBatch) -> ReportOutcome
 
-  /// Creates sources from closures, which must stay valid for the life of the server.
+  /// The closures must stay valid for the life of the server.
   package init(
     version: String, statistics: @escaping () -> ForwarderStatistics, standing: @escaping () async -> [String],
     isStopping: @escaping () -> Bool, report: @escaping (ReportBatch) -> ReportOutcome = { _ in .off }
@@ -40,7 +40,6 @@ public struct WebSources {
     self.report = report
   }
 
-  /// Creates the sources that read a forwarder.
   package init(version: String, _ forwarder: Forwarder) {
     let statistics = forwarder.statistics
     self.init(

@@ -128,7 +128,6 @@ public struct TopSample: Sendable, Equatable {
   /// The failing names, the most recent failure first.
   public var failing: [Failing] = []
 
-  /// Creates a sample with all numbers zero.
   public init() {}
 }
 

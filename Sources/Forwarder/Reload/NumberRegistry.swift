@@ -13,7 +13,6 @@ struct NumberRegistry<Meaning: Hashable & Sendable>: Sendable {
   /// Numbers without a current meaning.
   private(set) var retired: Set<Int> = []
 
-  /// Makes a registry with no number in use.
   init(_ range: ClosedRange<Int>) { self.range = range }
 
   /// Replaces the current meanings: each that was there before keeps its number.

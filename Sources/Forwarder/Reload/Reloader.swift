@@ -23,7 +23,7 @@ package struct ReloadReport: Sendable {
   /// Time from the start of the reload until every listener uses the new tables.
   package var duration = Duration.zero
 
-  /// A report; by default, that of a reload that succeeded.
+  /// By default, a reload that succeeded.
   package init(
     mistakes: [String] = [], warnings: [String] = [], fixedKeys: [String] = [], duration: Duration = .zero
   ) {
@@ -346,7 +346,6 @@ extension RevisedTerms {
 }
 
 extension EntryTerms {
-  /// The terms of a route.
   init(_ route: Route) {
     self.init(
       longest: route.ttl.highest, longestNegative: route.ttl.highestNegative,

@@ -8,7 +8,6 @@ import CHotPath
 package final class CounterBlock: @unchecked Sendable {
   /// The counters, for the writing thread. Valid until deinit.
   package let cells: UnsafeMutablePointer<UInt64>
-  /// The number of counters.
   package let count: Int
 
   /// Two cache lines of 64 octets: processors often fetch the neighbouring line too.

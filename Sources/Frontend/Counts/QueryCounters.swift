@@ -121,7 +121,6 @@ package final class QueryCounters: Sendable {
   private let block = CounterBlock(count: QueryTally.cellCount)
   private let bounds = CounterBlock(count: LatencyHistogram.bounds.count)
 
-  /// Starts all counters at 0.
   package init() {
     for (index, bound) in LatencyHistogram.bounds.enumerated() { bounds.cells[index] = UInt64(bound) }
   }

@@ -108,10 +108,8 @@ package struct QueryTotals: Sendable, Equatable {
   /// The same for queries that the resolver answered.
   package var resolved = LatencyHistogram()
 
-  /// All counters at 0.
   package init() {}
 
-  /// Queries over one transport with that fate.
   package func count(_ fate: QueryFate, over transport: QueryTransport) -> UInt64 {
     switch transport {
     case .udp: udp[fate.rawValue]
@@ -128,7 +126,6 @@ package struct QueryTotals: Sendable, Equatable {
   /// Queries for that QTYPE; a query that could not be read has none.
   package func count(_ type: CountedType) -> UInt64 { types[type.rawValue] }
 
-  /// All queries.
   package var queries: UInt64 { udp.reduce(0, &+) &+ tcp.reduce(0, &+) }
 
   /// The share of queries that the cache answered at once, among those that it could answer: 0 to 1; nil without any.
