@@ -5,7 +5,6 @@ import Glibc
 
 /// The reason why a passed descriptor cannot be served.
 public struct InheritedSocketError: Error, Sendable, CustomStringConvertible {
-  /// The descriptor.
   public let descriptor: Int32
   /// The name from `FileDescriptorName=`; may be empty.
   public let name: String

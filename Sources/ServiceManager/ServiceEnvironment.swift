@@ -13,7 +13,6 @@ public struct ServiceEnvironment: Sendable, Equatable {
 
   /// A passed descriptor.
   public struct HandedDescriptor: Sendable, Equatable {
-    /// The descriptor.
     public var number: Int32
     /// `FileDescriptorName=` of its unit, or the unit's name; may be empty.
     public var name: String

@@ -4,7 +4,6 @@ import Glibc
 import Logging
 import Synchronization
 
-/// A recorded event.
 public struct RecordedEvent: Sendable, Equatable {
   /// The wall-clock time.
   public var time: LogTime
@@ -13,7 +12,6 @@ public struct RecordedEvent: Sendable, Equatable {
   /// Message and values, truncated to `FlightRecorder.longestText` octets.
   public var text: String
 
-  /// Creates an event.
   public init(time: LogTime, level: Logger.Level, text: String) {
     self.time = time
     self.level = level

@@ -17,12 +17,10 @@ public enum JSONText {
     members.compactMap { name, value in value.map { (name, $0) } }
   }
 
-  /// An object of these members.
   public static func object(_ members: some Sequence<(String, String)>) -> String {
     "{\(members.map { "\(string($0)):\($1)" }.joined(separator: ","))}"
   }
 
-  /// An array.
   public static func array(_ elements: some Sequence<String>) -> String { "[\(elements.joined(separator: ","))]" }
 
   /// A JSON number: seconds with up to three decimal places.

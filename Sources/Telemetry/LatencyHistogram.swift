@@ -9,7 +9,6 @@ public struct LatencyHistogram: Sendable, Equatable {
     10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000,
     50_000_000, 100_000_000, 250_000_000, 500_000_000, 1_000_000_000, 2_500_000_000, 5_000_000_000,
   ]
-  /// The number of buckets.
   public static let bucketCount = bounds.count + 1
 
   /// The number of durations in each bucket: above the previous bound, up to and including its own.
@@ -19,10 +18,9 @@ public struct LatencyHistogram: Sendable, Equatable {
   /// The longest duration, in nanoseconds; after a subtraction, an upper bound of it.
   public private(set) var longest: UInt64
 
-  /// Creates an empty histogram.
   public init() { self.init(counts: Array(repeating: 0, count: LatencyHistogram.bucketCount), sum: 0, longest: 0) }
 
-  /// Creates a histogram from its parts; durations are in nanoseconds.
+  /// Durations are in nanoseconds.
   ///
   /// - Precondition: `counts` has an element for each bucket.
   public init(counts: [UInt64], sum: UInt64, longest: UInt64) {

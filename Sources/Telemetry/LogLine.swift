@@ -12,11 +12,9 @@ public enum LogFormat: Int, CaseIterable, Sendable {
 
 /// A value attached to an event.
 public enum LogValue: Sendable, Equatable {
-  /// Text.
   case text(String)
   /// A number as text, which must be a valid JSON number.
   case number(String)
-  /// A list of values.
   case list([LogValue])
   /// Named values.
   case fields([LogField])
@@ -26,10 +24,8 @@ public enum LogValue: Sendable, Equatable {
 public struct LogField: Sendable, Equatable {
   /// The name.
   public var key: String
-  /// The value.
   public var value: LogValue
 
-  /// Creates a named value.
   public init(_ key: String, _ value: LogValue) {
     self.key = key
     self.value = value
@@ -40,14 +36,12 @@ public struct LogField: Sendable, Equatable {
 public struct LogLine: Sendable {
   /// The wall-clock time.
   public var time: LogTime
-  /// The log level.
   public var level: Logger.Level
   /// What happened, without the values.
   public var message: String
   /// The values after the message, in this order.
   public var fields: [LogField]
 
-  /// Creates an event.
   public init(time: LogTime, level: Logger.Level, message: String, fields: [LogField] = []) {
     self.time = time
     self.level = level

@@ -14,7 +14,7 @@ public final class LogOutput: Sendable {
   private let isJournal: Bool
   private let writer: LogWriter
 
-  /// Creates a log that writes to a descriptor, which stays the caller's.
+  /// The descriptor stays the caller's.
   ///
   /// - Parameter isJournal: whether the reader is the journal.
   public init(

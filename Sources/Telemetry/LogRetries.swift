@@ -8,8 +8,6 @@ public final class LogRetries {
   private let schedule: (@escaping () -> Void) -> Void
   private var isScheduled = false
 
-  /// Creates the retries of a log.
-  ///
   /// - Parameters:
   ///   - attempt: writes buffered lines; returns true when the buffer is empty.
   ///   - schedule: calls its argument once, after a pause, on this loop.

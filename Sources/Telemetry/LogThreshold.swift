@@ -8,7 +8,6 @@ public final class LogThreshold: Sendable {
   /// The index of the level in `Logger.Level.allCases`.
   private let place: Atomic<Int>
 
-  /// Creates a threshold.
   public init(_ level: Logger.Level) { place = Atomic(LogThreshold.place(of: level)) }
 
   /// The level; a change takes effect with the next event.

@@ -7,10 +7,8 @@ public struct LogTime: Sendable, Equatable {
   /// Nanoseconds since 1970-01-01T00:00:00Z.
   public var nanoseconds: Int64
 
-  /// Creates a time.
   public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
-  /// The current time.
   public static var now: LogTime {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)

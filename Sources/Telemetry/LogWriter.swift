@@ -48,7 +48,7 @@ public final class LogWriter: Sendable {
   /// PIPE_BUF: the most octets that a pipe takes atomically, and without blocking when poll reports it ready (pipe(7)).
   private static let portion = 4096
 
-  /// Creates a writer to `descriptor`, which stays the caller's.
+  /// The descriptor stays the caller's.
   ///
   /// - Parameter lossLine: returns a line, with its line break, that reports the number of dropped lines.
   public init(_ descriptor: Int32, lossLine: @escaping @Sendable (Int) -> String) {

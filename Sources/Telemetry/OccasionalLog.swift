@@ -56,8 +56,6 @@ public final class OccasionalLog: Sendable {
   /// The shared reason of events that find the table full.
   private static let common = ""
 
-  /// Creates a log on top of `logger`.
-  ///
   /// - Parameters:
   ///   - recorder: receives the counts that are not logged yet when `recordCounts` is called.
   ///   - alarm: called when the first event is suppressed, so that its count is logged at the end of the minute. Never set

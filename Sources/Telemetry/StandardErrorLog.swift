@@ -15,10 +15,8 @@ public struct StandardErrorLog: LogHandler {
   private var ownLevel: Logger.Level?
   private let output: LogOutput
 
-  /// Creates a handler that writes to the log of the process.
   public init(_ output: LogOutput) { self.output = output }
 
-  /// The metadata value of a key.
   public subscript(metadataKey key: String) -> Logger.Metadata.Value? {
     get { metadata[key] }
     set { metadata[key] = newValue }

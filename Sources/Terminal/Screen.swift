@@ -12,7 +12,6 @@ public enum ScreenColour: Int, Hashable, Sendable {
   case yellow = 33
 }
 
-/// A line on the screen.
 public struct ScreenLine: Hashable, Sendable {
   /// A part of the line in a colour.
   public struct Span: Hashable, Sendable {
@@ -21,7 +20,7 @@ public struct ScreenLine: Hashable, Sendable {
     /// The colour of these characters.
     public var colour: ScreenColour
 
-    /// Creates a span; it may extend beyond the text.
+    /// The range may extend beyond the text.
     public init(_ range: Range<Int>, _ colour: ScreenColour) {
       self.range = range
       self.colour = colour
@@ -35,7 +34,6 @@ public struct ScreenLine: Hashable, Sendable {
   /// Parts in colours, from left to right; they do not overlap.
   public var spans: [Span]
 
-  /// Creates a line; by default, without heading and colours.
   public init(_ text: String, isHeading: Bool = false, spans: [Span] = []) {
     self.text = text
     self.isHeading = isHeading
