@@ -19,8 +19,6 @@ public struct Engagement {
     return time.tv_sec
   }
 
-  /// Creates the engagement of an applied setup.
-  ///
   /// - Parameter run: runs a command and returns its exit code (nil if it did not start) and its output.
   public init(
     _ journal: Journal, root: Root, run: @escaping (SystemCommand) -> (status: Int32?, output: String) = { $0.run() }

@@ -45,7 +45,7 @@ public struct Installation {
   /// could.
   var willLock: () -> Void = {}
 
-  /// Creates an installation for the machine with this root; reads nothing.
+  /// Reads nothing.
   public init(root: Root) { self.root = root }
 
   /// Reads the journal of the applied setup; nil if none is applied.

@@ -2,7 +2,6 @@
 
 /// The program that manages /etc/resolv.conf, as far as the file itself shows.
 public enum Manager: Hashable, Sendable {
-  /// A manager that setup has a method for.
   case known(SetupMethod)
   /// Another manager, with advice.
   case other(String, help: String)

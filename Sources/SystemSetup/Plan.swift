@@ -6,7 +6,6 @@ public struct Change: Hashable, Sendable {
   public let path: String
   /// The current state, which undo restores.
   public let before: FileState
-  /// The state after the change.
   public let after: FileState
   /// How the change is made, and whether changes by others are conflicts.
   public let kind: Kind

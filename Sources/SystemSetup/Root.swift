@@ -8,7 +8,7 @@ public struct Root: Sendable {
   /// The folder without a trailing slash; empty for this machine.
   let folder: String
 
-  /// Creates a root from a folder; empty or "/" for this machine.
+  /// An empty text or "/" stands for this machine.
   public init(_ folder: String = "") {
     var folder = folder[...]
     while folder.hasSuffix("/") { folder.removeLast() }

@@ -8,7 +8,6 @@ public struct ServiceUnit {
   static let folders = ["/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"].map { "\($0)/systemd/system" }
   private static let usualPrograms = ["/usr/bin/httpdnsd", "/usr/local/bin/httpdnsd"]
 
-  /// Creates a reader for the machine with this root.
   public init(_ root: Root) { self.root = root }
 
   /// Whether a folder of systemd contains the unit.

@@ -29,7 +29,7 @@ public struct Nameserver: Hashable, Sendable {
   /// The port; only systemd-resolved can ask a port other than 53.
   public let port: UInt16
 
-  /// Creates an address; nothing is checked.
+  /// Checks nothing.
   public init(host: String, port: UInt16) { (self.host, self.port) = (host, port) }
 
   /// The address in the syntax of `DNS=` in resolved.conf(5).

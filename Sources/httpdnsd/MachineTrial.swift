@@ -14,7 +14,7 @@ import SystemSetup
 struct MachineTrial {
   /// What the control socket says.
   enum Daemon: Equatable {
-    /// A daemon with this address.
+    /// With the daemon's own address.
     case runs(IPAddress)
     /// A daemon of a version that has no such address.
     case older

@@ -16,8 +16,6 @@ struct BlockCipher: Sendable, CustomStringConvertible, CustomReflectable {
   let mode: Mode
   private let key: [UInt8]
 
-  /// Creates a cipher.
-  ///
   /// - Parameter key: octets; padded with zeros or cut to the length of the cipher's key.
   init(_ mode: Mode, key: [UInt8]) {
     self.mode = mode

@@ -89,7 +89,6 @@ enum EMASError: String, Error, CaseIterable, Sendable {
 }
 
 extension DialectReply {
-  /// A refusal by EMAS.
   static func refusal(_ error: EMASError) -> DialectReply {
     .refusal(error.status, "{\"code\":\"\(error.rawValue)\"}", contentType: "application/json")
   }

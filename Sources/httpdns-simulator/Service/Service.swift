@@ -91,7 +91,6 @@ struct EMASSwitches: Sendable {
   /// Whether replies lack what the documents call optional.
   var isSparse = false
 
-  /// The text of an address.
   func text(_ address: String) -> String {
     guard hasLongIPv6, let parsed = IPAddress(text: address), parsed.isIPv6 else { return address }
     let octets = parsed.octets

@@ -24,7 +24,6 @@ final class Simulator {
   private let delays = TimerGroup()
   private var controlServers: [HTTPServer] = []
 
-  /// Creates a simulator that does not listen yet.
   init(on loop: EventLoop, service: Service, faults: FaultTable, recordLimit: Int) {
     self.loop = loop
     self.service = service

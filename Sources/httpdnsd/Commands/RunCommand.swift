@@ -175,8 +175,6 @@ enum Process {
   /// The minimum number of descriptors to request, because the estimate may be too low.
   private static let usualDescriptors = 65_536
 
-  /// Prepares the process for a configuration.
-  ///
   /// - Returns: the limit on open descriptors; negative if it is unknown.
   @discardableResult
   static func prepare(_ configuration: Configuration) -> Int {
