@@ -1,4 +1,5 @@
-"""test_check_files.py -- Scripts/check-files finds links that lead nowhere, old words, and two ADRs with one number."""
+"""test_check_files.py -- Scripts/check-files finds links that lead nowhere, old words, comments that repeat their declaration, and two ADRs
+with one number."""
 
 from __future__ import annotations
 
@@ -97,6 +98,42 @@ class CallbackTests(unittest.TestCase):
                  "place.take(on: loop, for: self) { $0.read() }", "socket.place.take(on: loop, for: socket) { $0.read() }",
                  "let a = SSL_CTX_new(m)\nctls_bound_work(a)", "timer.set(at: time, on: loop) { [self] in end() }", "$0.timer.set(after: t, on: $0.loop, for: $0) { $0.end() }"):
       self.assertEqual(self.lines(line), [], line)
+
+
+class RestatementTests(unittest.TestCase):
+  """Summaries that only repeat their declaration."""
+
+  def lines(self, text: str, path: str = "Sources/A/A.swift") -> list[int]:
+    """The lines that are refused."""
+    return [int(mistake.split(":")[0]) for mistake in check_files.restatements(Path(path), text)]
+
+  def test_what_repeats_the_declaration_is_found(self) -> None:
+    for summary, declaration in (
+        ("Creates a report.", "init(code: Int)"), ("Creates counters of 0.", "@inlinable\n  init() {}"),
+        ("Creates a type from its number.", "public init(rawValue: UInt16)"), ("The name.", "let name: String"),
+        ("The owner name.", "var owner: DomainName"), ("The report's name.", "var name: String { text }"),
+        ("Whether this is the root.", "var isRoot: Bool { octets.count == 1 }"), ("Closes all.", "func closeAll()"),
+        ("Adds a query.", "mutating func add(\n    _ query: Query, at time: (Int) -> Int\n  ) {"), ("A location.", "enum Location {"),
+        ("An empty report type counter.", "@_noAllocation @inlinable\n  init()"), ("A name.", "case name(String)"),
+        ("Adds a connection.\n  ///\n  /// - Returns: the one to close.", "func add(_ connection: Int) -> Int"),
+        ("The cached queries.", "var queryCache: [Query]")):
+      text = f"struct TypeReportCounters {{\n\n  /// {summary}\n  {declaration}\n"
+      self.assertEqual(self.lines(text), [3], summary)
+      self.assertEqual(self.lines(text, "Tests/ATests/ATests.swift"), [])
+
+  def test_what_says_more_is_none(self) -> None:
+    for summary, declaration in (
+        ("Seconds.", "let ttl: UInt32"), ("The length of a key in octets.", "var keyLength: Int"),
+        ("QNAME.", "var name: DomainName"), ("Creates a report without text.", "init(code: Int)"),
+        ("The name; nil for the root.", "var name: String?"), ("The port, RFC 7858.", "let port: UInt16"),
+        ("IN: the Internet.", "static var internet: Class"), ("Creates a port.", "func open(_ port: Port)"),
+        ("The name.\n  /// Nil for the root.", "var name: String?"), ("- Throws: Fault", "func fault() throws(Fault)"),
+        ("Whether the text is empty.", "var isBlank: Bool { text.isEmpty }")):
+      self.assertEqual(self.lines(f"struct Report {{\n  /// {summary}\n  {declaration}\n"), [], summary)
+
+  def test_the_type_around_is_the_nearest_one(self) -> None:
+    text = "struct Query {\n  enum Kind {\n  }\n  /// A query.\n  var value: Int\n}\n/// The query.\nvar value: Int\n"
+    self.assertEqual(self.lines(text), [4])
 
 
 class PlainEnglishTests(unittest.TestCase):
