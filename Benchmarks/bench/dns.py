@@ -25,7 +25,7 @@ def compose_query(name: str, identifier: int, kind: int = 1) -> bytes:
 
 
 def ask(port: int, name: str, timeout: float) -> Answer | None:
-  """Asks 127.0.0.1 once over UDP; None when nothing came within `timeout` seconds or nobody listens there."""
+  """Asks 127.0.0.1 once over UDP; None if no response comes within `timeout` seconds or the port is closed."""
   identifier = random.randrange(65536)
   with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
     channel.settimeout(timeout)
@@ -35,7 +35,7 @@ def ask(port: int, name: str, timeout: float) -> Answer | None:
       response = channel.recv(4096)
     except OSError:
       return None
-  # While nobody listens, this socket may have been given that very port: what comes back is the query itself.
+  # While no server listens, the kernel may give this socket that very port, which then receives its own query.
   is_response = len(response) >= 12 and response[2] & 0x80 != 0
   if not is_response or response[:2] != identifier.to_bytes(2, "big"):
     return None
@@ -46,8 +46,8 @@ def wait_until_answered(port: int, name: str, deadline: float, is_running: Calla
   """Asks again and again until an answer with RCODE 0 comes; False once the monotonic time `deadline` has passed, or
   when the server no longer runs.
 
-  A refused datagram (nobody listens yet) is tried again after 0.2 ms, so that the moment of the first answer is known
-  closely.
+  A refused datagram (the port is still closed) is sent again after 0.2 ms, so that the time of the first answer is
+  known closely.
   """
   while time.monotonic() < deadline:
     answer = ask(port, name, timeout=0.5)

@@ -114,7 +114,7 @@ def resident_after_https(lab: Lab) -> float:
 
 @dataclass(frozen=True)
 class FullCache:
-  """Resident memory in MB with so many names answered from the cache."""
+  """Resident memory in MB with `names` names in the cache."""
 
   megabytes: float
   names: int

@@ -26,7 +26,7 @@ class FlushCost:
 
   entries: int = 0
   work: list[float] = field(default_factory=list)  # the command, less what the same command takes that finds nothing
-  command: list[float] = field(default_factory=list)  # as a person waits for it
+  command: list[float] = field(default_factory=list)  # the whole command, as the operator runs it
   waits: list[float] = field(default_factory=list)  # the longest of a client that asks all the time
   usual_waits: list[float] = field(default_factory=list)  # the same, while nothing is flushed
 

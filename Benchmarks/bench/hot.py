@@ -59,7 +59,7 @@ class HotAnswers:
 
 @dataclass(frozen=True)
 class Cost:
-  """What a provider was asked and would have charged while so many client queries were answered."""
+  """Requests to a provider, and the units that it would have charged, during a run of client queries."""
 
   answers: HotAnswers
   transfers: int

@@ -10,7 +10,7 @@ HOT_NAMES = [f"n{number}.{ORIGIN}" for number in range(COUNT)]
 FIRST_HOT_NAME = HOT_NAMES[0]
 #: Seconds. Shorter ones are not refreshed ahead by default.
 TTL = 12
-#: Milliseconds that whoever is asked for them takes.
+#: Milliseconds that the provider takes for an answer.
 DELAY = 100
 
 

@@ -22,7 +22,7 @@ from .processes import BenchError
 from .servers import Lab, Server, Spec, start
 from .table import NOT_MEASURED, Row, table, verdict
 
-#: Names are of so many domains.
+#: The number of domains that the names belong to.
 _DOMAINS = 1_000
 #: Names for a second of load, more than any server asks for.
 _NAMES_A_SECOND = 60_000
@@ -99,7 +99,7 @@ def measure(lab: Lab, rounds: int, seconds: float, say: Callable[[str], None]) -
 
 
 def _names(count: int, is_json: bool) -> list[str]:
-  """Names that nobody has asked for. The simulator computes those of one domain."""
+  """Names that no client has asked for. The simulator computes those of one domain."""
   numbers = list(itertools.islice(_numbers, count))
   return [f"n{number}.bench.example" if is_json else f"n{number}.d{number % _DOMAINS}.example" for number in numbers]
 

@@ -29,7 +29,7 @@ def find_program(name: str) -> str | None:
 def free_port() -> int:
   """A port of 127.0.0.1 that is free for UDP and TCP now, and that was not handed out before.
 
-  It is none of those that the kernel gives to clients, which could have it while a server is down for a while.
+  It is outside the range from which the kernel gives ports to clients: one of them could take it while a server is down.
   """
   first_of_clients = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
   for _ in range(1000):

@@ -106,7 +106,7 @@ class _Asker:
       try:
         self.socket.send(compose_query(name, self._next, self.stream.kind))
       except OSError:
-        pass  # the daemon's buffer is full, or nobody listens: no answer
+        pass  # the daemon's buffer is full, or the port is closed: no answer
       self._next = (self._next + 1) % _IDENTIFIERS
       self.due += 1 / self.stream.rate
 
@@ -126,7 +126,7 @@ class _Asker:
         query.address = first_address(response)
 
   def is_done(self, now: float, until: float) -> bool:
-    """Whether nothing is due and nobody waits who still has patience."""
+    """Whether no query is due and every query without an answer is older than PATIENCE."""
     if self.due < min(self.end, until):
       return False
     return all(query.sent + PATIENCE < now for query in self._waiting.values())

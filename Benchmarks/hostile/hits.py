@@ -22,7 +22,7 @@ _ALLOCATORS = {"malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign"}
 
 
 def _count(programs: Programs, queries: int) -> tuple[int, int]:
-  """Instructions and calls for memory of a whole run with so many cached answers, asked one at a time."""
+  """Instructions and memory allocations of a whole run with `queries` cached answers, asked one at a time."""
   with OpenLab(programs) as lab:
     simulator = lab.simulator()
     result = lab.folder / "callgrind.out"

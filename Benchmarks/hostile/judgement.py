@@ -195,7 +195,7 @@ def impatient(programs: Programs, milliseconds: int) -> list[Judged]:
 
 
 def bursts(count: int, domains: list[str], address: str = HOSTILE, *, every: float = 2.1, turns: int = 5) -> list[Stream]:
-  """So many names at once, by default whenever the ones before have had their time."""
+  """`count` names at once, repeated `turns` times; by default after the previous ones have timed out."""
   return [Stream(address, 1000, itertools.islice(series(domains, f"x{address.rpartition('.')[2]}-{turn}-"), count), begin=every * turn)
           for turn in range(turns)]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench.processes import BenchError, die_with_parent, find_program, free_port
 
-#: What LocalDNS says about every name: nobody else says it.
+#: The address that LocalDNS, and no other server, gives for every name.
 MARK = "203.0.113.66"
 #: Domains of the others' names: each name is asked for once, so that every one is a miss.
 GOOD_DOMAINS = 200
@@ -170,7 +170,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 
 
 def chain(authority: Path, octets: int) -> Path:
-  """As many copies of a certificate as take so many octets in a handshake (RFC 8446 section 4.4.2)."""
+  """Copies of a certificate that together take `octets` in a handshake (RFC 8446 section 4.4.2)."""
   text = authority.read_text()
   path = authority.with_name("chain.pem")
   path.write_text(text * ((octets - 4) // (len(ssl.PEM_cert_to_DER_cert(text)) + 5)))
@@ -304,7 +304,7 @@ class Adversary:
     lab.children.append(self.child)
 
   def counts(self) -> dict[str, int]:
-    """How often it has done what, as of a second ago."""
+    """The count of each action in its latest report, at most a second old."""
     lines = self._log.read_text(errors="replace").splitlines()
     return json.loads(next((line for line in reversed(lines) if line.startswith("{") and line.endswith("}")), "{}"))
 

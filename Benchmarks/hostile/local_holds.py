@@ -25,7 +25,7 @@ _PING_GROUPS = Path("/proc/sys/net/ipv4/ping_group_range")
 
 
 def nothing(lab: Lab) -> tuple[int, Attack]:
-  """Nobody is hostile."""
+  """No client is hostile."""
   port = lab.daemon("json", lab.simulator().port, None)
 
   def attack() -> int:

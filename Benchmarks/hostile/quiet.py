@@ -1,4 +1,4 @@
-"""quiet.py -- a hostile client in a quiet network: nobody else asks for seconds, so that only its own names say something.
+"""quiet.py -- a hostile client in a quiet network: for seconds it is the only client, so that only its own names count.
 
 Each scene gives the figures of `judgement.py`: LocalDNS answers no name of the others, and is asked for none.
 """
@@ -132,7 +132,7 @@ def asked_first(programs: Programs, lead: float) -> list[Judged]:
 def joined_page(programs: Programs) -> list[Judged]:
   """150 names at once, over HTTP/1.1, which a client that has all connections that it gets asks for as well.
 
-  There is no LocalDNS, so that nobody's names make room for others.
+  There is no LocalDNS, so that no names are removed to make room for others.
   """
   with OpenLab(programs) as lab:
     hostile = [f"good{number}.example" for number in range(60, 200)]

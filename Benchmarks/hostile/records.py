@@ -22,10 +22,10 @@ _KEY_UPDATE = b"\x18\0\0\1\0"
 #: One that does.
 _KEY_REQUEST = b"\x18\0\0\1\1"
 _GET_TAG, _TAG = 0x10, 16
-#: So many records before one with content are no reason to end a connection: the daemon's limit is 64, that of OpenSSL for
-#: records that are quite empty 32.
+#: Records without content before one with content, below the limits at which the connection is closed: 64 in the daemon, and
+#: 32 in OpenSSL for records of length zero.
 _UPDATES, _EMPTY = 60, 30
-#: One write in so many begins with more than that.
+#: Every 50th write begins with more records than that.
 _EXCESS_EVERY, _EXCESS = 50, 4000
 #: The write from which on a server that asks for keys reads nothing and sends PINGs of HTTP/2 (RFC 9113 section 6.7) without end.
 _DEAF_FROM = 5

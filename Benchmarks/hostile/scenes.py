@@ -62,7 +62,7 @@ class Figure:
   scene: str
   way: str
   place: str
-  #: The others' queries, how many of them LocalDNS answered, and how many got no good answer from anybody.
+  #: The others' queries, how many of them LocalDNS answered, and how many got no good answer at all.
   asked: int = 0
   localdns: int = 0
   failed: int = 0
@@ -106,7 +106,7 @@ def _peace_and_war(lab: Lab, port: int, figure: Figure, hostile: Stream, peace: 
   # The first names pay for the connections.
   drive(port, [Stream(OTHERS, GOOD_RATE, good_names(0))], 1)
   drive(port, [before], peace)
-  # A provider is judged most easily while nobody else asks.
+  # A provider is judged most easily while the hostile client is the only one.
   good = Stream(OTHERS, GOOD_RATE, good_names(2), begin=alone)
   drive(port, [good, hostile], war + alone)
   if before.failed(GOOD):
@@ -186,8 +186,8 @@ def search_domain(programs: Programs, way: str) -> Figure:
 
 
 def outage(programs: Programs, way: str, place: str, seconds: float, *, frozen: bool, has_peer: bool) -> list[Figure]:
-  """20 names asked once a second while nobody answers, beside a hostile client, and what follows; unbound for comparison
-  where it is installed and wanted."""
+  """20 names asked once a second while no upstream answers, beside a hostile client, and the time after that; unbound for
+  comparison if it is installed and requested."""
   with OpenLab(programs) as lab:
     simulator = lab.simulator()
     port = lab.daemon(way, simulator.port, None)

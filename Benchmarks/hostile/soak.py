@@ -49,7 +49,7 @@ _DOWN = 10.0
 _MEMORY_SHARE, _MEMORY_OCTETS, _DESCRIPTORS, _THREADS = 1.15, 4 << 20, 12, 1
 _NXDOMAIN = 3
 
-_THEMES = ["nobody", "flood", "slow", "odd packets", "silent TCP", "odd types", *SPOILS]
+_THEMES = ["no attack", "flood", "slow", "odd packets", "silent TCP", "odd types", *SPOILS]
 #: Rounds that it takes to speak of growth: every theme in each fifth of them.
 _LEAST_SAMPLES = 5 * len(_THEMES)
 #: Rounds in which each kind of hostile connection and of lie must have come about.
@@ -151,7 +151,7 @@ class Judge:
       self._note("wrong", query, is_allowed=False)
 
   def _judge_intranet(self, query: Query, end: float) -> None:
-    """A name that the provider denies: LocalDNS's on the network that hands its domain out, and nobody's elsewhere."""
+    """A name that the provider denies: LocalDNS answers it on the network that hands its domain out; elsewhere it does not exist."""
     begin = query.sent - _SEARCH_GRACE
     later = [moment for moment, _ in self.networks[1:]] + [float("inf")]
     lists = {search for (moment, search), over in zip(self.networks, later, strict=True) if moment <= end and begin <= over}

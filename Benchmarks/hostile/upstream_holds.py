@@ -66,7 +66,7 @@ class _LargeResolver:
 
 
 class _Proxy:
-  """A proxy that connects whoever asks by CONNECT."""
+  """A proxy that accepts every CONNECT."""
 
   def __init__(self) -> None:
     self._socket = socket.create_server(("127.0.0.1", 0))
@@ -103,7 +103,7 @@ class _Proxy:
 
 
 def http2(plan: str, records: str | None = None, *, is_proxied: bool = False, octets: int = 0, version: str = "http2") -> Scene:
-  """A provider over HTTP/2 that breaks its rules, or those of TLS with records of a plan or certificates of so many octets."""
+  """A provider over HTTP/2 that breaks its rules, or those of TLS by `records` or by certificates of `octets` octets."""
   def scene(lab: Lab) -> tuple[int, Attack]:
     authority, key = certificate(lab.folder)
     shown = chain(authority, octets) if octets else authority

@@ -70,7 +70,7 @@ struct Bench {
     queue.insert(UInt64(index), due: due)
   }
 
-  /// Lets the clock run until so many names have been refreshed; how many were.
+  /// Advances the clock until `count` names have been refreshed; returns the number.
   mutating func refresh(_ count: Int) -> Int {
     var done = 0
     while done < count, let due = queue.earliestDue {
