@@ -9,7 +9,7 @@ struct Expectation {
   private let query: [UInt8]
   /// The query, unless part of it cannot be read, or its question has a form that is refused unread.
   private let parsed: Message?
-  /// Octets that the client takes; where nobody can tell, what we send at most.
+  /// The largest reply that the client accepts; our own limit if the query does not show it.
   private let limit: Int
 
   init(_ query: [UInt8], _ parsed: Message?, _ transport: QueryTransport) {
@@ -57,7 +57,7 @@ struct Expectation {
   }
 
   private func checkRecords(_ reply: Message) throws(Violation) {
-    try require(reply.additionals.isEmpty && reply.foreignRecordCount == 0, "records that nobody put there")
+    try require(reply.additionals.isEmpty && reply.foreignRecordCount == 0, "unexpected additional records")
     try require(reply.unreadableRecordCount == 0, "a record that cannot be read")
     if reply.header.tc {
       try require(reply.authorities.isEmpty, "an authority section beside TC")

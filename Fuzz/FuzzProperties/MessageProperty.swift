@@ -16,7 +16,7 @@ public struct MessageProperty: Property {
     // Records of other classes than IN, and those that cannot be read, are counted and kept nowhere.
     (message.foreignRecordCount, message.unreadableRecordCount) = (0, 0)
     for record in message.answers + message.authorities + message.additionals {
-      try require(DomainName(octets: record.owner.octets) != nil, "an owner name that is none")
+      try require(DomainName(octets: record.owner.octets) != nil, "an invalid owner name")
       try require(
         RDATA.isValid(record.rdata, type: record.type), "RDATA of type \(record.type) that is not of its form")
       let text = RDATA.text(record.rdata, type: record.type)

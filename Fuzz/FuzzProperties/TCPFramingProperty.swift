@@ -123,7 +123,7 @@ private final class Talk {
   /// Sends FIN, and lets the connection end.
   func finish() {
     shutdown(peer, Int32(SHUT_WR))
-    // A turn reads what a bufferevent reads at once; there is less in the buffers than in so many.
+    // A turn reads as much as a bufferevent does at once: 100 turns read more than the buffers hold.
     for _ in 0..<100 where isOpen {
       turn()
       answerHeld()
