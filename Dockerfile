@@ -1,8 +1,8 @@
 # Dockerfile -- httpdnsd as a container image: docker build -t httpdnsd .
 #
 # Swift 6.3 has images of Debian 12 and none of Debian 13, so that its toolchain is taken out of one; another comes with
-# --build-arg SWIFT_IMAGE=…. The other two may be replaced too, by images of Debian 13. What is made is none of them: the
-# program, the libraries that it needs, and certificates; no shell.
+# --build-arg SWIFT_IMAGE=…. The other two may be replaced too, by images of Debian 13. The result is based on none of
+# them: it has the program, the libraries that it needs, and certificates, but no shell.
 
 ARG SWIFT_IMAGE=swift:6.3-bookworm
 ARG BUILD_IMAGE=debian:trixie

@@ -9,7 +9,7 @@ CONFIG     ?=
 RELEASE    ?=
 AS         ?= user
 TASKS      ?=
-# `make simulate SEEDS=N`, `make simulate-fleet SEEDS=N`: so many lives.
+# `make simulate SEEDS=N`, `make simulate-fleet SEEDS=N`: the number of lives.
 SEEDS      ?= 20
 # `make soak HOURS=N`, or MINUTES=N.
 HOURS      ?= 1
