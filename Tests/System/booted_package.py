@@ -201,7 +201,7 @@ def removed(scene: Scene, before: dict[str, tuple], resolver: str) -> None:
           "/etc/systemd/system/httpdnsd.service.d")
   said = machine.run("ls", "-d", *gone, check=False)
   check(said.count("No such file") == len(gone), "what setup has made is gone")
-  check(machine.main_pid() == 0 and "refused" in machine.dig("@127.0.0.1", NAME), "and nobody has the port")
+  check(machine.main_pid() == 0 and "refused" in machine.dig("@127.0.0.1", NAME), "and the port is free")
   check((machine.root / CONFIGURATION_FILE.lstrip("/")).exists(), "the configuration stays")
   machine.run(*DPKG, "--purge", "httpdnsd", seconds=120)
   check("httpdnsd:" in machine.run("cat", "/etc/passwd"), "purged, its user stays, who may own secrets")

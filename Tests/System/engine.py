@@ -187,7 +187,7 @@ def execute(specification: dict) -> None:
 
 
 if __name__ == "__main__":
-  # Before everything else: where there is none, nothing works.
+  # Before everything else: without unshare nothing works.
   if shutil.which("unshare") is None:
     sys.exit("engine: there is no unshare")
   {"start": start, "execute": execute}[sys.argv[1]](json.loads(sys.argv[2]))

@@ -1,4 +1,4 @@
-"""load.py -- so many queries a second over UDP until a file appears, and how many of them were answered.
+"""load.py -- sends queries over UDP at a fixed rate until a file appears, and counts the answers.
 
   load.py SERVER PORT STOP-FILE NAME...
 
@@ -58,7 +58,7 @@ class Load:
           except BlockingIOError:
             break
           except ConnectionRefusedError:
-            # Nobody has the port: a query before this is lost.
+            # The port is closed: a query before this is lost.
             continue
           number = reply[0] << 8 | reply[1]
           if seen[index][number]:

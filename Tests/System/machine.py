@@ -31,7 +31,7 @@ def check(condition: object, text: str) -> None:
 
 
 def wait_for(what: str, condition, seconds: float = 20, pause: float = 0.05):
-  """The first value of `condition` that counts as true; fails when there is none in time."""
+  """The first value of `condition` that counts as true; fails after `seconds`."""
   deadline = time.monotonic() + seconds
   while True:
     value = condition()
@@ -53,7 +53,7 @@ class Machine:
     self._cleanup = contextlib.ExitStack()
 
   def __enter__(self) -> "Machine":
-    # Whatever becomes of the test, its machine ends: at its own time limit, and when somebody stops it.
+    # The machine ends however the test ends, also at its time limit, and on SIGTERM.
     signal.signal(signal.SIGALRM, lambda *_: self._stop(f"longer than {self.limit} s"))
     signal.signal(signal.SIGTERM, lambda *_: self._stop("stopped"))
     signal.alarm(self.limit)
@@ -187,7 +187,7 @@ class Machine:
     return self.run("systemctl", "show", "--property", name, "--value", unit).strip()
 
   def main_pid(self, unit: str = "httpdnsd.service") -> int:
-    """A service's main process as this machine numbers it; 0 where there is none."""
+    """The process ID, on this machine, of a service's main process; 0 if it does not run."""
     inner = self.show(unit, "MainPID")
     if inner == "0":
       return 0

@@ -70,7 +70,7 @@ REPLIES: dict[str, tuple[str, Callable[[bytes], bytes], set[str]]] = {
                              {"\\# 16 0001000003000220fb00010003026832"}),
 }
 #: What unbound may find and the daemon does not give, and why.
-JUDGED = {"only-a-of-3-octets": "an address of 3 octets is none",
+JUDGED = {"only-a-of-3-octets": "an address of 3 octets is invalid",
           "gap": "data that no alias leads to is no verdict: the next upstream is asked"}
 
 

@@ -181,7 +181,7 @@ class Scene:
     self.servers.clear()
 
   def setup(self, *arguments: str, seconds: float = 30, check: bool = True) -> str:
-    """Runs `httpdnsd setup` as a root whose own files nobody else may read."""
+    """Runs `httpdnsd setup` as a root whose own files no other user may read."""
     return self.machine.run(*PRIVATE, "httpdnsd", "setup", *arguments, seconds=seconds, check=check)
 
   def address(self, user: tuple[str, ...] = ()) -> str:
