@@ -92,7 +92,7 @@ func `a mistake in a variable names the variable`(variable: String, text: String
 @Test func `one pass reports the mistakes of file and environment`() {
   let found = mistakes(
     "listen.workers = -1\nlog.level = \"loud\"",
-    environment: ["HTTPDNSD_LISTEN": "nowhere", "HTTPDNSD_ALLOW": "nobody", "HTTPDNSD_LOG_LEVEL": "info"])
+    environment: ["HTTPDNSD_LISTEN": "nowhere", "HTTPDNSD_ALLOW": "nowhere", "HTTPDNSD_LOG_LEVEL": "info"])
   let places = found.map { $0.split(separator: ": ").prefix(2).joined(separator: ": ") }
   #expect(
     Set(places) == [

@@ -183,7 +183,7 @@ func `a text that is not TOML is refused with line and column`(text: String, lin
     kind = "jsn"
     timeout = 2
     [[rule]]
-    use = "nobody"
+    use = "missing"
     [log]
     level = "loud"
     """)

@@ -149,7 +149,7 @@ func `a provider that cannot work is one mistake`(text: String, key: String) {
   let text = "[[provider]]\nkind = \"json\"\ntimeout = 1\n[[provider]]\nkind = \"doh\"\ntimeout = 2\n"
   func places(_ text: String) -> [String] { mistakes(text).map { String($0.split(separator: " ")[1]) } }
   #expect(places(text) == ["provider[\"json\"].timeout:", "provider[\"doh\"].timeout:"])
-  // The name is taken, or there is none.
+  // The name is taken, or the provider has no valid one.
   #expect(
     places(text + "[[provider]]\nname = \"doh\"\n")
       == ["provider[\"json\"].timeout:", "provider[#2].timeout:", "provider[#3].name:"])
@@ -164,12 +164,12 @@ func `a provider that cannot work is one mistake`(text: String, key: String) {
 
 @Test func `a server given by name needs a resolver to look it up`() {
   let named = "[[provider]]\nkind = \"doh\"\nurl = \"https://dns.example/q\"\n"
-  let nobody = "[localdns]\nservers = []\n"
+  let noResolver = "[localdns]\nservers = []\n"
   #expect(mistakes(named).isEmpty)
-  #expect(mistakes(named + nobody).map { $0.contains("provider[\"doh\"].url") } == [true])
-  #expect(mistakes(named + "bootstrap = [\"192.0.2.53\"]\n" + nobody).isEmpty)
-  #expect(mistakes(named + "servers = [\"192.0.2.1\"]\n" + nobody).isEmpty)
-  #expect(mistakes(named + "proxy = \"socks5h://192.0.2.3:1080\"\n" + nobody).isEmpty)
+  #expect(mistakes(named + noResolver).map { $0.contains("provider[\"doh\"].url") } == [true])
+  #expect(mistakes(named + "bootstrap = [\"192.0.2.53\"]\n" + noResolver).isEmpty)
+  #expect(mistakes(named + "servers = [\"192.0.2.1\"]\n" + noResolver).isEmpty)
+  #expect(mistakes(named + "proxy = \"socks5h://192.0.2.3:1080\"\n" + noResolver).isEmpty)
   let proxied = "[[provider]]\nproxy = \"http://proxy.example:3128\"\n"
   #expect(mistakes(proxied).map { $0.contains("provider[\"alidns\"].proxy") } == [true])
 }

@@ -26,7 +26,7 @@ import Testing
   func `what is allowed is read`(lines: String) { #expect(mistakes("[ranking]\n\(lines)") == []) }
 
   @Test(arguments: ["short", "has a space in the middle", "ümlaut-ümlaut-ümlaut"])
-  func `a token that could be guessed, or is none, is refused`(token: String) {
+  func `a token that is too short or has invalid characters is refused`(token: String) {
     #expect(mistakes("[web]\naddress = \"127.0.0.1:9353\"\nreport_token = \"\(token)\"").count == 1)
   }
 }

@@ -51,7 +51,7 @@ func `a text that is not a pattern is refused`(text: String) {
 }
 
 @Test(arguments: [
-  ("use = \"nobody\"", "use"),
+  ("use = \"missing\"", "use"),
   ("use = \"pinned\"", "addresses"),
   ("use = \"pinned\"\naddresses = []", "addresses"),
   ("use = \"refused\"\nservers = [\"192.0.2.1\"]", "servers"),

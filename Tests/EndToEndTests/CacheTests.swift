@@ -123,7 +123,7 @@ import Testing
       let daemon = try lab.daemon(settings.text)
       try simulator.waitForTransfers(1)
       try eventually("the second fetch", within: .seconds(10)) {
-        // Whoever asks meets the cache, all the time.
+        // Every query is answered from the cache, also during the fetch.
         #expect(try ask(daemon.address, "ttl-8.example").ttl ?? 0 >= 1)
         return try simulator.count.transfers >= 2 ? true : nil
       }

@@ -22,7 +22,7 @@ import Testing
         access_key_secret = "hidden"
         [[rule]]
         names = ["bad..name"]
-        use = "nobody"
+        use = "missing"
         """)
       let (ending, output, error) = try lab.run("check", "--config", file)
       #expect(ending == .exited(1))
@@ -201,7 +201,7 @@ import Testing
     }
   }
 
-  @Test func `query tells a name that no list has from a type that nobody serves`() throws {
+  @Test func `query tells a name that no list has from a type that no provider serves`() throws {
     try withLab { lab in
       let simulator = try lab.simulator("--setting", "not-listed=www.corp.example")
       let table = try lab.folder.write("{\"enable\":1,\"domainlist\":[]}", to: "table.json")
@@ -342,7 +342,7 @@ import Testing
 
   @Test func `query has one line for each server that it asked, and logs nothing`() throws {
     try withLab { lab in
-      let (first, second, plain) = (try lab.nobody(), try lab.nobody(), try lab.nobody())
+      let (first, second, plain) = (try lab.closedAddress(), try lab.closedAddress(), try lab.closedAddress())
       var settings = Settings(
         Settings.provider(
           "alidns", "name = \"one\"\nscheme = \"http\"\nservers = \(quoted([first, second].map(\.description)))"))
@@ -359,7 +359,7 @@ import Testing
       #expect(!output.contains("answered by") && !output.contains("reason "), "\(output)")
       let one = try lab.run("query", "--config", file, "--provider", "one", "www.example.com")
       #expect(one.output.contains("asked        one: \(second): \(refused)\n") && one.error.isEmpty, "\(one)")
-      // Whoever wants the log has said so.
+      // With a log level in the configuration it logs.
       let loud = try lab.run("query", "--config", lab.file(settings.text), "www.example.com")
       #expect(loud.error.contains("WARNING provider one: "), "\(loud.error)")
     }

@@ -24,10 +24,10 @@ import Testing
       let examples = help.matches(of: /Example:\shttpdnsd\s(.*)/).map { $0.1.split(separator: " ").map(String.init) }
       #expect(!examples.isEmpty && examples.allSatisfy { $0[0] == command })
       // A missing daemon is not a mistake on the command line.
-      let nobody = command == "healthcheck" ? [] : ["--socket", "\(lab.folder.path)/none.sock"]
+      let noSocket = command == "healthcheck" ? [] : ["--socket", "\(lab.folder.path)/none.sock"]
       for example in examples {
         let file = try lab.file("listen.addresses = [\"127.0.0.1:1\"]")
-        let (ending, _, error) = try lab.run(example + nobody, environment: ["HTTPDNSD_CONFIG": file])
+        let (ending, _, error) = try lab.run(example + noSocket, environment: ["HTTPDNSD_CONFIG": file])
         #expect(ending == .exited(1), "\(example): \(error)")
       }
     }
@@ -49,12 +49,12 @@ import Testing
       settings.openControl(in: lab)
       let none = "\(lab.folder.path)/none.toml"
       let environment = ["HTTPDNSD_CONFIG": none, "RUNTIME_DIRECTORY": lab.folder.path]
-      let nobody = try lab.run("stats", environment: environment)
-      #expect(nobody.ending == .exited(1))
+      let noDaemon = try lab.run("stats", environment: environment)
+      #expect(noDaemon.ending == .exited(1))
       let message =
         "httpdnsd: no daemon at \(lab.folder.path)/control.sock; if yours was started with another configuration, "
         + "give --config FILE\n"
-      #expect(nobody.error == message)
+      #expect(noDaemon.error == message)
       let reload = try lab.run("reload", environment: environment)
       #expect(reload.ending == .exited(1))
       #expect(reload.error == message)
@@ -116,9 +116,9 @@ import Testing
       let socket = settings.openControl(in: lab)
       _ = try lab.daemon(settings.text)
       chmod(lab.folder.path, 0o755)
-      let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", Programs.daemon]
+      let asNobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", Programs.daemon]
       for command in ControlCommandTests.commands {
-        let (ending, _, error) = try ChildProcess.run(nobody + command + ["--socket", socket])
+        let (ending, _, error) = try ChildProcess.run(asNobody + command + ["--socket", socket])
         #expect(ending == .exited(1) && error.contains("no permission to use \(socket)"), "\(command)")
       }
     }

@@ -119,8 +119,8 @@ import Testing
       let never = try control(["refresh", "n2.bench.example"])
       #expect(never.code == 2 && never.text.hasPrefix("the cache had nothing for n2.bench.example.; "))
       #expect(!never.text.contains("stays"))
-      let nobody = try control(["refresh", "blocked.example"])
-      #expect(nobody.code == 2 && nobody.text.contains("rules or special names answer it"))
+      let blocked = try control(["refresh", "blocked.example"])
+      #expect(blocked.code == 2 && blocked.text.contains("rules or special names answer it"))
     }
   }
 

@@ -251,8 +251,8 @@ import Testing
     try withScene { scene in
       chmod(scene.lab.folder.path, 0o755)
       let command = [Programs.daemon, "flush", "--socket", scene.socket]
-      let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-      let (ending, _, error) = try ChildProcess.run(nobody + command)
+      let asNobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+      let (ending, _, error) = try ChildProcess.run(asNobody + command)
       #expect(ending == .exited(1))
       #expect(error.contains("no permission to use \(scene.socket)") && error.contains("control.group"))
       let group = ["setpriv", "--reuid=65534", "--regid=\(getegid())", "--clear-groups"]
@@ -269,10 +269,10 @@ import Testing
       settings.control = "socket = \"\(socket)\"\ngroup = \"4711\""
       let daemon = try lab.daemon(settings.text, prefix: ["setpriv", "--bounding-set=-chown", "--inh-caps=-all"])
       #expect(!daemon.log.contains("cannot be given"), "\(daemon.log)")
-      let somebody = ["setpriv", "--reuid=65534", "--regid=65534"]
+      let asNobody = ["setpriv", "--reuid=65534", "--regid=65534"]
       let command = [Programs.daemon, "providers", "--socket", socket]
-      #expect(try ChildProcess.run(somebody + ["--groups=4711"] + command).ending == .exited(0))
-      #expect(try ChildProcess.run(somebody + ["--groups=4712"] + command).ending == .exited(1))
+      #expect(try ChildProcess.run(asNobody + ["--groups=4711"] + command).ending == .exited(0))
+      #expect(try ChildProcess.run(asNobody + ["--groups=4712"] + command).ending == .exited(1))
     }
   }
 

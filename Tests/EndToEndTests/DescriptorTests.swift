@@ -251,7 +251,7 @@ extension Daemon {
     }
   }
 
-  /// Lets it open so many more from now on: a limit says which numbers there may be, and low ones may be free.
+  /// Lets it open `free` more from now on: a limit says which numbers are allowed, and low ones may be free.
   fileprivate func limitDescriptors(toMore free: Int) throws {
     let taken = descriptors
     var left = free

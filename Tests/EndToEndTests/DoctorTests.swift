@@ -141,7 +141,7 @@ import Testing
       }
       #expect(network.queries.isEmpty)
       for (arguments, text) in [
-        (["--provider", "nobody", "example.com"], "unknown provider 'nobody'; configured: tencent, emas, table"),
+        (["--provider", "missing", "example.com"], "unknown provider 'missing'; configured: tencent, emas, table"),
         (["--provider", "emas", "example.com", "MX"], "cannot serve"),
       ] {
         let (ending, _, error) = try ChildProcess.run([Programs.daemon, "query", "--config", file] + arguments)
@@ -235,9 +235,9 @@ import Testing
     try withLab { lab in
       let simulator = try lab.simulator()
       try simulator.fault("kind=status&code=503")
-      let (nobody, plain) = (try lab.nobody(), try lab.nobody())
+      let (closed, plain) = (try lab.closedAddress(), try lab.closedAddress())
       var settings = Settings(Settings.json(simulator.http))
-      (settings.addresses, settings.localServers) = ([nobody.description], [plain])
+      (settings.addresses, settings.localServers) = ([closed.description], [plain])
       let (ending, report) = try check(lab, settings)
       #expect(ending == .exited(2))
       for part in ["daemon", "provider json", "LocalDNS \(plain)"] {

@@ -174,9 +174,9 @@ private let patience = Duration.milliseconds(4_900)
 
   @Test func `a provider that is not there is made good at once`() throws {
     try withLab { lab in
-      let nobody = try lab.nobody()
+      let closed = try lab.closedAddress()
       let network = try PlainServer(addresses: ["www.example.com.": "10.0.0.1"])
-      var settings = Settings(Settings.json(nobody))
+      var settings = Settings(Settings.json(closed))
       settings.localServers = [network.address]
       let server = try lab.daemon(settings.text).address
       let (reply, duration) = try timed { try ask(server, "www.example.com") }

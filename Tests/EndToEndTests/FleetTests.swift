@@ -73,7 +73,7 @@ import Testing
         let doctor = try lab.run(["doctor", "--config", daemons[1].configuration]).output
         return doctor.contains("not used") || doctor.contains("refused") ? true : nil
       }
-      // Whoever flushes is told why the others do not.
+      // The command reports why the other daemons are not notified.
       let flush = try lab.run(["flush", "--socket", "\(lab.folder.path)/control-1"])
       #expect(flush.ending == .exited(2) && flush.output.contains("were not notified: the store is "), "\(flush)")
       #expect(flush.output.contains("cannot connect") || flush.output.contains("connection lost"), "\(flush)")
@@ -233,7 +233,7 @@ import Testing
         settings(lab, 1, Settings.json(simulator.http), redis: store.url, "user = \"httpdnsd\"\npassword = \"no\""))
       try wrong.waitForLog("WRONGPASS")
       #expect(try ask(wrong.address, "n2.bench.example").data == ["198.18.0.2"])
-      // What was mended is tried at once, and not after a minute.
+      // A reload retries the repaired user at once, and not after a minute.
       try store.command("ACL", "SETUSER", "httpdnsd", ">no")
       _ = try control(lab, 1, "reload")
       try join(lab, 1)

@@ -51,7 +51,7 @@ import Testing
   }
 }
 
-/// Somebody who asks for a name again as soon as the answer is there.
+/// A client that asks for a name again as soon as it has the answer.
 private final class SteadyClient: Sendable {
   private struct State {
     var longest = Duration.zero

@@ -93,11 +93,11 @@ import Testing
 
   @Test(arguments: [
     // Every name is routed upstream, and special names are ordinary ones.
-    "[[rule]]\nnames = [\"*.\"]\nuse = \"nobody\"", "[[rule]]\nnames = [\"=.\"]\nuse = \"nobody\"", "",
+    "[[rule]]\nnames = [\"*.\"]\nuse = \"failing\"", "[[rule]]\nnames = [\"=.\"]\nuse = \"failing\"", "",
   ]) func `healthcheck succeeds while every upstream fails`(rule: String) throws {
     try withLab { lab in
       let simulator = try lab.simulator()
-      var settings = Settings(Settings.json(simulator.http, "name = \"nobody\"\ntimeout = \"100ms\""))
+      var settings = Settings(Settings.json(simulator.http, "name = \"failing\"\ntimeout = \"100ms\""))
       settings.more = rule
       let daemon = try lab.daemon(settings.text)
       try simulator.fault("kind=status&code=503")

@@ -31,7 +31,7 @@ import Testing
     try withLab { lab in
       let simulator = try lab.simulator("--tls-name", "dns.example.org", https: true)
       let (proxy, other) = (try TestProxy(), try TestProxy())
-      // Nobody else is there who could find the name: no bootstrap, no LocalDNS.
+      // Only the proxy can resolve the name: bootstrap and LocalDNS are not configured.
       let provider = try provider(
         simulator, scheme: scheme, host: "dns.example.org", "proxy = \"\(proxyScheme)://\(proxy.address)\"")
       var environment = Dictionary(uniqueKeysWithValues: ProxyTests.variables.map { ($0, "http://\(other.address)") })
@@ -81,10 +81,10 @@ import Testing
   func `a missing proxy is not bypassed`(proxyScheme: String) throws {
     try withLab { lab in
       let simulator = try lab.simulator(https: true)
-      let nobody = try lab.nobody()
+      let closed = try lab.closedAddress()
       let network = try PlainServer(addresses: ["n1.bench.example.": "10.0.0.1"])
       var settings = Settings(
-        try provider(simulator, scheme: "https", host: nil, "proxy = \"\(proxyScheme)://\(nobody)\""))
+        try provider(simulator, scheme: "https", host: nil, "proxy = \"\(proxyScheme)://\(closed)\""))
       settings.localServers = [network.address]
       let daemon = try lab.daemon(settings.text)
       #expect(try ask(daemon.address, "n1.bench.example").data == ["10.0.0.1"])

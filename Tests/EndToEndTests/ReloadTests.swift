@@ -159,8 +159,8 @@ import Testing
     try withLab { lab in
       let simulator = try lab.simulator()
       let daemon = try lab.daemon(Settings(Settings.json(simulator.http)).text)
-      let nobody = try lab.run("reload", "--config", daemon.configuration)
-      #expect(nobody.ending == .exited(1) && nobody.error.contains("switched off"))
+      let refused = try lab.run("reload", "--config", daemon.configuration)
+      #expect(refused.ending == .exited(1) && refused.error.contains("switched off"))
       let (ending, output, _) = try lab.run(
         "reload", "--config", daemon.configuration, environment: ["MAINPID": "\(daemon.process.pid)"])
       #expect(ending == .exited(0) && output.contains("process \(daemon.process.pid)"))

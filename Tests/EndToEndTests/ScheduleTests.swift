@@ -31,7 +31,7 @@ import Testing
       let later = try lab.daemon(text, environment: environment)
       let (reply, duration) = try timed { try ask(later.address, "n7.bench.example") }
       #expect(reply.data == ["198.18.0.7"])
-      #expect(duration < .seconds(1), "nobody waits for the boot server")
+      #expect(duration < .seconds(1), "no client waits for the boot server")
       try later.waitForLog("no list of the provider's servers")
       // Another account's list is not taken for this one's.
       let other = text.replacing("account_id = \"100000\"", with: "account_id = \"100001\"")
@@ -117,7 +117,7 @@ import Testing
       }
       let asked = try boot.requests
       #expect(asked.map(\.questions) == [["auto.sdk.alidns.com. SRV"]])
-      #expect(asked.first?.parameters["uid"] == "9999", "nobody's account")
+      #expect(asked.first?.parameters["uid"] == "9999", "not an account of the configuration")
       for index in 0..<3 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
       #expect(try listed.count.transfers == 3)
       #expect(try boot.count.transfers == 1)

@@ -45,8 +45,8 @@ import Testing
         error == "\(key): /etc/alidns.secret: user httpdnsd may not read it; expected a file that user httpdnsd owns "
           + "(chown httpdnsd) and can reach, or a systemd credential\n")
       chown(secret, 4711, 4711)
-      let (mended, said, nothing) = try check()
-      #expect(mended == .exited(0) && nothing.isEmpty, "\(nothing)")
+      let (repaired, said, nothing) = try check()
+      #expect(repaired == .exited(0) && nothing.isEmpty, "\(nothing)")
       let readable = "provider[\"alidns\"].access_key_secret_file: the service's user httpdnsd can read it"
       #expect(said.hasPrefix("/etc/httpdnsd.toml: no mistakes\n\(readable)\nLocalDNS: "), "\(said)")
     }

@@ -110,15 +110,15 @@ extension Daemon {
     try withLab { lab in
       let simulator = try lab.simulator()
       let manager = try NotifySocket(in: lab)
-      let nobody = try lab.nobody()
+      let closed = try lab.closedAddress()
       var settings = settings(simulator)
       settings.providers.append(
-        Settings.provider("doh", "name = \"second\"\nurl = \"http://\(nobody)/dns-query\""))
+        Settings.provider("doh", "name = \"second\"\nurl = \"http://\(closed)/dns-query\""))
       settings.more = "[[rule]]\nnames = [\"second.example\"]\nuse = \"second\""
       let daemon = try lab.daemon(settings.text, environment: ["NOTIFY_SOCKET": manager.path])
       let place = daemon.address
       #expect(manager.receive() == ["READY=1", "STATUS=serving on \(place); 2 providers"])
-      // Nobody listens there: the provider is down after its second failure at the latest.
+      // The address is closed: the provider is down after its second failure at the latest.
       for number in 0..<3 { _ = try ask(place, "n\(number).second.example") }
       #expect(manager.receive(within: .seconds(15)) == ["STATUS=serving on \(place); 2 providers, 1 down"])
       daemon.end()

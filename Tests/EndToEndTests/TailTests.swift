@@ -96,8 +96,8 @@ import Testing
       let text = try String(contentsOfFile: daemon.configuration, encoding: .utf8)
       try daemon.reload(text.replacing("tail = \(!isOpen)", with: "tail = \(isOpen)"))
       for path in [lab.folder.path, socket] { chmod(path, 0o777) }
-      let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", Programs.daemon]
-      let process = try lab.start(nobody + ["tail", "--socket", socket])
+      let asNobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", Programs.daemon]
+      let process = try lab.start(asNobody + ["tail", "--socket", socket])
       if isOpen {
         try daemon.waitForLog("user 65534 watches queries")
       } else {

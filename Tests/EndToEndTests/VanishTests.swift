@@ -38,7 +38,7 @@ import Testing
         #expect(answers.allSatisfy { $0.duration < .milliseconds(2_600) })
         if answers.allSatisfy({ $0.duration < .milliseconds(500) }) { quick = askedAt }
       }
-      // Nobody waits for it any more, and nothing holds on to the connection.
+      // No query waits for the dead provider any more, and the daemon closes the connection.
       #expect(try #require(quick) - cutAt < .seconds(3))
       try daemon.waitForLog("unreachable: ")
       try eventually("the connection is given up", within: .seconds(4) - (.now - cutAt)) {

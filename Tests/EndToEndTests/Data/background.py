@@ -34,7 +34,7 @@ class Job:
       for descriptor in (0, 1):
         os.dup2(self.slave, descriptor)
       os.execvp(command[0], command)
-    # Whoever comes first: afterwards it is certain.
+    # Parent and child both do this: it has been done, whichever runs first.
     try:
       os.setpgid(self.group, self.group)
     except PermissionError:

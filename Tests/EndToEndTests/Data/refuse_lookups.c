@@ -22,7 +22,7 @@ static void *refuse(const char *function)
     abort();
 }
 
-// The arguments do not matter: nobody gets as far as a return.
+// The arguments do not matter: the functions do not return.
 #define REFUSED(function)                                                                                             \
     void *function(void);                                                                                             \
     void *function(void) { return refuse(#function); }

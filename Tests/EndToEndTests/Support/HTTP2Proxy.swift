@@ -43,7 +43,7 @@ struct HTTP2Proxy {
     self.process = process
   }
 
-  /// One line a request, once there are so many.
+  /// Waits for `count` lines, one for each request, and returns all lines.
   func accessLog(lines count: Int) throws -> [String] {
     try eventually("\(count) lines of the access log") {
       let lines = try String(contentsOfFile: logFile, encoding: .utf8).split(separator: "\n").map(String.init)

@@ -42,8 +42,8 @@ final class Lab {
     return simulator
   }
 
-  /// An address without a listener. Its port stays taken to the end of the test: it would be the next one's.
-  func nobody() throws -> Address {
+  /// An address without a listener. Its port stays reserved to the end of the test, so that no other socket gets it.
+  func closedAddress() throws -> Address {
     let (udp, tcp) = try Socket.pair()
     silent += [udp, tcp]
     return tcp.address

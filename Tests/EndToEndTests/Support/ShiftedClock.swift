@@ -6,7 +6,7 @@ import Foundation
 final class ShiftedClock {
   private let path: String
 
-  /// A clock that is so many seconds ahead.
+  /// A clock that is `seconds` ahead of the machine's.
   init(in lab: Lab, by seconds: Int64 = 0) throws {
     path = try lab.folder.write("", to: "clock")
     try shift(by: seconds)
@@ -27,7 +27,7 @@ final class ShiftedClock {
   /// Sets the clock right, as a time server would.
   func setRight() throws { try shift(by: 0) }
 
-  /// From now on it is so many seconds ahead.
+  /// From now on it is `seconds` ahead.
   func shift(by seconds: Int64) throws {
     let file = open(path, O_WRONLY | O_CLOEXEC)
     defer { close(file) }

@@ -75,7 +75,7 @@ final class Simulator {
   /// Answers from another zone from now on.
   func setZone(_ text: String) throws { try control("PUT", "zone", body: text) }
 
-  /// Waits until so many transfers have come in.
+  /// Waits until `count` transfers have been received.
   func waitForTransfers(_ count: Int) throws {
     try eventually("\(count) transfers") { try self.count.transfers >= count ? true : nil }
   }

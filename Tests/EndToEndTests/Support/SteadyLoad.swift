@@ -1,4 +1,4 @@
-// SteadyLoad.swift -- so many queries a second, come what may, and how many of them were answered.
+// SteadyLoad.swift -- queries at a fixed rate, whether or not they are answered, and the number of answers.
 
 import DNSWire
 import Foundation
