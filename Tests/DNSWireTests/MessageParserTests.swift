@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  @Test func `behind answers an authority section with a senseless name is none, without them it is refused`() throws {
+  @Test func `an authority section with an invalid name is left out behind answers, and refused without them`() throws {
     let answer = "C00C 0001 0001 0000003C 0004 C0000201"
     let senseless = "80 00 0002 0001 0000003C 0002 C00C"
     let message = try Message.parse(response(answers: 1, authorities: 1, additionals: 1, answer + senseless))
@@ -170,7 +170,7 @@ import Testing
     #expect(RDATA.parse(text: RDATA.text(octets(rdata), type: type), type: type) == octets(rdata))
   }
 
-  /// A response with such a record before a readable one, and with another one that nobody needs.
+  /// A response with such a record before a readable one, and with another one in the additional section.
   private func parse(_ type: RecordType, _ rdata: String) throws -> Message {
     let rdata = octets(rdata)
     let record =

@@ -47,7 +47,7 @@ import Testing
     #expect(perTurn.values.max()! <= 3)
   }
 
-  @Test func `whoever goes on queuing does not keep others from their turn`() {
+  @Test func `an object that queues again in every turn does not starve the others`() {
     final class Reader {
       let place = OwnedPlace()
       var reads = 0

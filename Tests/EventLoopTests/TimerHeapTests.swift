@@ -164,7 +164,7 @@ import Testing
     #expect(loop.timers.count == 0)
   }
 
-  @Test func `what is deferred runs in the next turn, once, also if nobody keeps anything`() {
+  @Test func `deferred work runs once, in the next turn, without an owner`() {
     var fired: [Int] = []
     loop.inNextTurn {
       fired.append(1)

@@ -92,7 +92,7 @@ private let second: Int64 = 1_000_000_000
     #expect((90...95).contains(later))
   }
 
-  @Test func `where nobody bills, ten times as many questions pass, and the buckets are others`() {
+  @Test func `ten times as many questions pass to an unbilled upstream, by buckets of its own`() {
     var limits = MissLimits(perClient: 0, perDomain: 50)
     let domain = DomainKey(value: 9)
     func pass(_ isBilled: Bool) -> Int {

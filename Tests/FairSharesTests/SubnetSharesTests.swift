@@ -40,7 +40,7 @@ private final class Shares {
     #expect(!shares.admits(name: 1, subnet: 3, most: 4, now: 3601 * second))
   }
 
-  @Test func `a limit of 0 is none, and the number of names is limited`() {
+  @Test func `a limit of 0 admits everything, and the number of names is limited`() {
     let shares = Shares(names: 100)
     for subnet in 0..<1000 as Range<UInt64> { #expect(shares.admits(name: 1, subnet: subnet, most: 0, now: 0)) }
     for name in 0..<10_000 as Range<UInt64> { _ = shares.admits(name: name, subnet: 1, most: 1, now: 0) }

@@ -12,7 +12,7 @@ import Testing
   @Test(arguments: [
     "", "-1", "10", "1.5", "0x5", " 5", "9223372036854775807", "9223372036854775808", "99999999999999999999",
   ])
-  func `is nothing outside of it, or if it is none`(text: String) {
+  func `is nil outside of it, or if it is malformed`(text: String) {
     #expect(text.number(in: 0...9) == nil)
   }
 

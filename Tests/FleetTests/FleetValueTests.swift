@@ -35,7 +35,7 @@ private let plain = FleetKeys(namespace: "httpdnsd", site: "", secret: nil)
 private let sealed = FleetKeys(namespace: "httpdnsd", site: "", secret: secret)
 
 @Suite struct `Keys of a fleet` {
-  @Test func `are the prefix and 22 characters that name nobody`() {
+  @Test func `are the prefix and 22 characters that do not show the name`() {
     let key = String(decoding: sealed.answer(question()), as: UTF8.self)
     #expect(key.hasPrefix("httpdnsd:1:c:") && key.utf8.count == 13 + 22)
     #expect(String(decoding: sealed.lease(question()), as: UTF8.self) == "httpdnsd:1:l:" + key.dropFirst(13))

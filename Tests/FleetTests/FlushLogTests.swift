@@ -71,7 +71,7 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
     #expect(areNew([note(5_000, 2_000), note(1_099, 1_010)]) == [true, true])
   }
 
-  @Test func `with a time that no clock shows is none`() {
+  @Test func `is nil with a time out of range`() {
     let keys = FleetKeys(namespace: "n", site: "", secret: nil)
     for time in [-1, Int64.min, Int64.max] {
       #expect(FlushNote(FlushNote(names: .everything, sender: sender, sentAt: time).octets(keys), keys) == nil)

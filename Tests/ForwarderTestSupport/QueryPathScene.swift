@@ -188,7 +188,7 @@ func alias(_ name: String, _ target: String, ttl: UInt32 = 300) -> ResourceRecor
     owner: DomainName(octets: RawQuery.name(name))!, type: .cname, ttl: ttl, rdata: RawQuery.name(target))
 }
 
-/// A TXT record of so many octets of RDATA, a multiple of 256.
+/// A TXT record with `octets` of RDATA, a multiple of 256.
 func text(_ name: String, octets: Int) -> ResourceRecord {
   let rdata = (0..<(octets / 256)).flatMap { _ in [255] + [UInt8](repeating: 97, count: 255) }
   return ResourceRecord(owner: DomainName(octets: RawQuery.name(name))!, type: .txt, ttl: 300, rdata: rdata)

@@ -64,7 +64,7 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
   /// Whether it carries no names but those of letters, digits, hyphens and underscores.
   var isForPlainNames = false
   var clientSubnet = Configuration.ClientSubnet.none
-  /// Attempts of `timeout` each that it makes of a silent step, as a provider of so many servers would.
+  /// Attempts of `timeout` each that it makes of a silent step, as a provider with this number of servers would.
   var servers = 1
   /// Whether it is silent beyond the deadline that it was given.
   var ignoresDeadline = false
@@ -175,7 +175,7 @@ final class ScriptedLocalDNS: LocalUpstream, @unchecked Sendable {
 
   private static let kind = getenv("HTTPDNSD_TEST_RESOLVERS").map { text in
     guard let kind = LabKind(String(cString: text)) else {
-      preconditionFailure("HTTPDNSD_TEST_RESOLVERS is none of: \(LabKind.all.filter(\.isPrompt).map(\.description))")
+      preconditionFailure("HTTPDNSD_TEST_RESOLVERS is not one of: \(LabKind.all.filter(\.isPrompt).map(\.description))")
     }
     return kind
   }

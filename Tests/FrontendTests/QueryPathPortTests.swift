@@ -103,7 +103,7 @@ import Testing
     let replySender = ReplySender(queries, on: resolverLoop, maxUDPPayload: 1232, keepalive: 150) {
       outbox.add($0, through: $1, to: $2)
     }
-    replySender.send(UpstreamFailure(.networkError, "nobody", .nextServer), to: waiting[1])
+    replySender.send(UpstreamFailure(.networkError, "unreachable", .nextServer), to: waiting[1])
     outbox.flush()
     let late = try Message.parse(client.receive())
     #expect(late.id == 3)

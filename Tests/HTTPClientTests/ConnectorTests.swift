@@ -8,7 +8,7 @@ import Testing
 @testable import HTTPClient
 
 @Suite struct ConnectorTests {
-  /// Whether a connector finds the address that takes connections behind so many that refuse them.
+  /// Whether a connector reaches an address that accepts, after `refusing` addresses that refuse.
   private func connects(past refusing: Int) throws -> Bool {
     let server = TestServer { _ in .send(response("x")) }
     defer { server.stop() }

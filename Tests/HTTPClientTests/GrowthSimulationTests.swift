@@ -10,7 +10,7 @@ import Testing
 /// carriers do.
 private final class GrowthModel {
   enum Form {
-    /// HTTP/2 with so many streams on a connection: `HTTP2Carrier.grow`.
+    /// HTTP/2 with this number of streams on a connection: `HTTP2Carrier.grow`.
     case streams(Int)
     /// HTTP/1.1: a transfer opens the connection that it lacks, and `CurlCarrier.growAhead` those of the next ones.
     case sequential(ahead: Bool)

@@ -21,7 +21,7 @@ enum HTTP2Act: Sendable {
   case hint
   /// Responds with a 200 of this content and an `age` after it.
   case respondWithTrailer(String)
-  /// Responds with a 200 and so many fields of 4,000 octets.
+  /// Responds with a 200 and `count` fields of 4,000 octets.
   case respondWithFields(count: Int)
   /// Responds with a 302.
   case redirect(String)
@@ -41,9 +41,9 @@ enum HTTP2Act: Sendable {
   case resetAtEnd
   /// Begins a 200 with this content, and does not end it.
   case begin(String)
-  /// So many TLS messages without content, all at once: new keys (RFC 8446 section 4.6.3).
+  /// Sends this number of TLS messages without content, all at once: new keys (RFC 8446 section 4.6.3).
   case updateKeys(Int)
-  /// So many updates of keys that ask for one in return, and a frame without meaning after each.
+  /// Sends this number of key updates that request one in return, and a frame without effect after each.
   case askForKeys(Int)
   /// Anything else. Nothing is read or written meanwhile.
   case run(@Sendable () -> Void)

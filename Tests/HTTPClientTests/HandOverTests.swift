@@ -193,7 +193,7 @@ extension HTTPOrigin {
   }
 }
 
-/// Meetings of so many threads each: who comes waits until all are there.
+/// A barrier for `size` threads, used again and again: each thread waits until all have arrived.
 private final class Meeting: Sendable {
   private struct State {
     var complete: [Set<String>] = []

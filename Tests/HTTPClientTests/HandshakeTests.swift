@@ -127,7 +127,7 @@ import Testing
     #expect(took < longestStep)
   }
 
-  @Test func `that finds nobody leaves the requests to their time`() throws {
+  @Test func `that gets no response leaves the requests to their time`() throws {
     let ((result, failure), _) = try withHTTP2(peer: HTTP2Peer(silentConnections: 2)) { _ in
       .stall
     } body: { origin in
@@ -447,7 +447,7 @@ import Testing
     #expect(late.count { $0.response != nil } == 1)
   }
 
-  @Test func `for which nobody waits does not begin, unless a connection is free`() throws {
+  @Test func `that no client waits for does not begin, unless a connection is free`() throws {
     let gate = Gate()
     let server = gatedServer(gate)
     defer { server.stop() }

@@ -101,7 +101,7 @@ import Testing
     let server = TestServer(tls: true, http2: true, groups: groups, copies: copies) { _ in .send("x") }
     defer { server.stop() }
     let watch = TurnWatch()
-    // Nobody signed the server's certificate.
+    // The server's certificate is not signed by a known authority.
     let result = try withOrigin(server, scheme: .https) { origin in
       watch.watch(origin.loop)
       return await origin.get()

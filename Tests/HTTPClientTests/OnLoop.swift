@@ -151,7 +151,7 @@ extension HTTPResult {
     return failure
   }
 
-  /// What a response says, or why there is none.
+  /// The content of the response, or the reason of the failure.
   var said: String {
     switch self {
     case .response(let response): response.text

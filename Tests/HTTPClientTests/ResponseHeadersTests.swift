@@ -25,7 +25,7 @@ import Testing
     #expect(headers.version == 1)
   }
 
-  @Test func `an empty content type is none`() {
+  @Test func `an empty content type counts as missing`() {
     #expect(read("HTTP/1.1 200 OK", "Content-Type:").contentType.isEmpty)
     #expect(read("HTTP/1.1 200 OK", "Content-Type: ", "Content-Type: text/plain").contentType == "text/plain")
     #expect(read("HTTP/1.1 200 OK", "Content-Type: text/plain", "Content-Type:").contentType.isEmpty)

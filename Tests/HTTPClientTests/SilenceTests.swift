@@ -107,7 +107,7 @@ final class DeafListener: Sendable {
 
   deinit { close(descriptor) }
 
-  /// Whether somebody has connected.
+  /// Whether a client has connected.
   var wasAsked: Bool {
     var listener = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     return poll(&listener, 1, 0) == 1

@@ -158,7 +158,7 @@ import Testing
     #expect(connections == 2)
   }
 
-  @Test func `a response that is cut off is none, whatever code ends its stream`() throws {
+  @Test func `a response that is cut off is a failure, whatever code ends its stream`() throws {
     let (result, _) = try withHTTP2 { _ in
       .acts([.cutOff("{\"Status\":0", .none)])
     } body: {

@@ -13,11 +13,11 @@ enum Reaction: Sendable {
   case sendAndClose(String)
   /// Sends those octets and resets the connection.
   case sendAndReset(String)
-  /// HTTP/1.1 over TLS: sends so many messages without content, all at once, and then those octets.
+  /// HTTP/1.1 over TLS: sends this number of messages without content, all at once, and then those octets.
   case sendAfterEmptyRecords(Int, String)
   /// Says nothing.
   case stall
-  /// HTTP/2: keeps the request until so many wait, then responds to each in turn, the oldest first.
+  /// HTTP/2: keeps the request until `count` wait, then responds to each in turn, the oldest first.
   case respondTogether(count: Int, String)
   /// HTTP/2: keeps the request until the client has nothing more to say, then responds to all that are kept.
   case respondWhenQuiet(String)

@@ -196,7 +196,7 @@ import Testing
     let (kinds, generations) = try withOrigin(server) { origin in
       (await origin.burst(30, timeout: .milliseconds(50)).map { $0.failure?.kind }, origin.generationCount)
     }
-    // There are more transfers than connections, but the server has answered nobody.
+    // There are more transfers than connections, but the server has answered none of them.
     #expect(kinds.allSatisfy { $0 == .timeout })
     #expect(generations == 2)
   }

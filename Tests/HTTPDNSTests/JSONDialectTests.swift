@@ -105,7 +105,7 @@ import Testing
       from: reply("gone.example.com", status: 3, authority: `The JSON dialect`.denial.map { record($0.0, $0.1, $0.2) }))
     #expect(negative.authorities.map(\.type) == [.soa, .rrsig, .nsec, .rrsig, RecordType(50), .rrsig])
     #expect(negative.isAuthenticated)
-    // Whoever validates sees the octets: they are those that dnspython makes of the same text.
+    // A validating client gets the octets: they are those that dnspython makes of the same text.
     let texts = `The JSON dialect`.signed.map { ($0.0, $0.1) } + `The JSON dialect`.denial.map { ($0.1, $0.2) }
     let expected = try IndependentParser.rdata(of: texts.map { (type: UInt16($0.0), text: $0.1) })
     var message = Message.query(Question(name: gone.name, type: .a), id: 0)

@@ -62,7 +62,7 @@ import Testing
       guard case .success(let answer) = result else { continue }
       guard answer.responseCode == .noError else { return "a response code" }
       guard answer.isNegative == answer.answers.isEmpty, answer.isEmptyAmbiguous == answer.isNegative else {
-        return "an emptiness that is none"
+        return "an inconsistent empty answer"
       }
       guard answer.answers.allSatisfy({ $0.owner == question.name && $0.type == question.type && $0.ttl <= Int32.max })
       else { return "a record that was not asked for" }

@@ -86,7 +86,7 @@ import Testing
     #expect(try one("www.example.com.:\(text)|198.51.100.7").records == [a(www, 60, "192.0.2.1")])
   }
 
-  @Test func `an IPv4 address is none for AAAA, an embedded one is`() throws {
+  @Test func `an IPv4 address is refused for AAAA, an embedded one is accepted`() throws {
     #expect(try one("192.0.2.1,60", .aaaa).refusal == .unreadable(.rdata))
     #expect(try one("::ffff:192.0.2.1,60", .aaaa).records == [a(www, 60, "::ffff:192.0.2.1")])
     #expect(try one("www.example.com.:64:ff9b::192.0.2.1,60", .aaaa).records == [a(www, 60, "64:ff9b::192.0.2.1")])
@@ -110,9 +110,9 @@ import Testing
   }
 
   @Test(arguments: ["-", "+1", "1.", "1e3", " 60", "60,60", "0x10", "٣"])
-  func `a TTL that is none is refused`(text: String) throws {
+  func `a TTL that is not a number is refused`(text: String) throws {
     #expect(try one("192.0.2.1,\(text)|198.51.100.7").refusal == .unreadable(.number))
-    // An emptiness that is not understood is none.
+    // An empty answer that is malformed is refused as well.
     #expect(try one("0,\(text)").refusal == .unreadable(.number))
   }
 

@@ -24,7 +24,7 @@ package struct LabKind: Sendable, CustomStringConvertible {
     (self.description, self.isPrompt, self.isOverTCP, self.build) = (description, isPrompt, isOverTCP, build)
   }
 
-  /// The kind with that description; nil if there is none.
+  /// The kind with that description; nil if it is unknown.
   package init?(_ description: String) {
     guard let kind = LabKind.all.first(where: { $0.description == description }) else { return nil }
     self = kind
@@ -152,7 +152,7 @@ package struct LabKind: Sendable, CustomStringConvertible {
         octets += query.question.name.octets + [0, UInt8(query.question.type.rawValue & 0xFF), 0, 1]
         return [.octets(octets + [0xFF, 0xFF, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 1, 2, 3, 4])]
       },
-      first("the first breaks a record that nobody needs") { query, response in
+      first("the first breaks a record that is not needed") { query, response in
         // An AAAA record of four octets at the end of the additional section.
         var octets = Laboratory.octets(response, to: query)
         octets[11] += 1

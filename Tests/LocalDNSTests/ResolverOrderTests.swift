@@ -238,7 +238,7 @@ import Testing
     #expect(scene.client.counters.demotions == 0)
   }
 
-  @Test func `is asked beside the others, and nobody waits for it`() {
+  @Test func `is asked beside the others, and no client waits for it`() {
     let scene = LabScene(.silent, .address(2))
     ask(scene, 3)
     scene.laboratory.forget()
@@ -252,7 +252,7 @@ import Testing
     #expect(ask(scene, 2) == [0, 0])
   }
 
-  @Test func `that is only so for somebody's names has the others' again at once`() {
+  @Test func `that is silent for some names only gets the others again at once`() {
     let first = LabServer { query in
       "\(query.question.name)".hasPrefix("dead") ? [] : LabServer.address(1).habit(query)
     }
@@ -281,7 +281,7 @@ import Testing
     #expect(result.answer?.isOutOfOrder == true)
   }
 
-  @Test func `keeps the network's names if only somebody's names are silent`() {
+  @Test func `keeps the network's names if it answers those`() {
     let router = LabServer { query in
       query.question.name == DomainName(text: "nas.lan")! ? LabServer.address(1).habit(query) : []
     }

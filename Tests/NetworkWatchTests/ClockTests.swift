@@ -92,7 +92,7 @@ import Testing
 }
 
 extension SleepDetector {
-  /// One that looked so many seconds of sleep ago.
+  /// One whose last look was `secondsAgo` seconds of sleep ago.
   fileprivate static func seen(secondsAgo: Int) -> SleepDetector {
     var now = [timespec(), timespec()]
     clock_gettime(CLOCK_BOOTTIME, &now[0])

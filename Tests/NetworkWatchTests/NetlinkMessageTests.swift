@@ -68,7 +68,7 @@ import Testing
     #expect(AddressMessage(message(address("2001:db8::7/64")))?.prefix.description == "2001:db8::/64")
   }
 
-  @Test func `an address that does not fit its family is none`() {
+  @Test func `an address that does not fit its family is nil`() {
     var fixed = ifaddrmsg(ifa_family: UInt8(AF_INET), ifa_prefixlen: 33, ifa_flags: 0, ifa_scope: 0, ifa_index: 4)
     #expect(AddressMessage(message(netlink(RTM_NEWADDR, fixed, [(IFA_ADDRESS, [10, 0, 0, 1])]))) == nil)
     fixed.ifa_prefixlen = 24

@@ -122,7 +122,7 @@ import Testing
     }
     let ((first, ofFirst), (second, ofSecond)) = (place(), place())
     ofFirst.saveNow([1])
-    #expect(folder.read("units") == nil, "nobody runs yet")
+    #expect(folder.read("units") == nil, "no daemon runs yet")
     first.use()
     second.use()
     #expect(told.withLock { $0.count } == 1)

@@ -93,7 +93,7 @@ import Testing
     #expect(try ttls(finish(answer)).authorities == [12, 12])
   }
 
-  @Test func `an answer that no message can hold is none`() {
+  @Test func `an answer that no message can hold is nil`() {
     let records = (0..<300).map {
       ResourceRecord(
         owner: www, type: .txt, ttl: 300, rdata: [250] + [UInt8](repeating: UInt8($0 & 0xFF), count: 250))

@@ -88,7 +88,7 @@ import Testing
     #expect(first.asked.isEmpty)
     let failed = loop.run { await resolver.ask(question, of: "first") }
     #expect(failed?.failure != nil)
-    let nobody = loop.run { await resolver.ask(question, of: "third") }
-    #expect(nobody == nil)
+    let unknown = loop.run { await resolver.ask(question, of: "third") }
+    #expect(unknown == nil)
   }
 }

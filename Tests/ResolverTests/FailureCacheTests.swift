@@ -181,7 +181,7 @@ import Testing
       if !waits(&failures, "n0.example", with: none, domain: 0, takesTrial: true, now: now) { alone.append(step * 100) }
     }
     #expect(alone == [0, 2000, 4000])
-    // With a verdict of somebody else since, its wait counts.
+    // If another client has had a verdict since, its wait counts.
     #expect(waits(&failures, "n0.example", with: verdict(at: begin + .seconds(14)), now: begin + .seconds(15)))
   }
 }

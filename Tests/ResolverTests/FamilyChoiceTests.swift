@@ -100,7 +100,7 @@ private let (ipv4, ipv6, otherIPv6) = ("93.184.216.1", "2606:2800::1", "2606:280
     #expect(try isWithheld)
   }
 
-  @Test func `nothing is withheld for a family that nobody measured`() throws {
+  @Test func `nothing is withheld for a family without a measurement`() throws {
     for _ in 0..<30 {
       #expect(try ask(.aaaa).answers.count == 2)
       loop.advance(by: .seconds(1))

@@ -53,7 +53,7 @@ import Testing
     #expect(levels[1].othersUnits(own: 11, day: 5, of: "acc") == 110)
   }
 
-  @Test func `whoever opens a day deletes the days before`() throws {
+  @Test func `the first daemon to count a day deletes the days before`() throws {
     let fleet = FleetScene(1)
     fleet.fleet(0).spent(own: 10, day: 5, of: "acc")
     fleet.loop.advance(by: .milliseconds(5))
@@ -235,7 +235,7 @@ import Testing
     fleet.loop.advance(by: .milliseconds(10))
     #expect(fleet.fleet(0).report.memberCount == 1_001)
     #expect(fleet.present(0).count == 1_001)
-    // One whose time is none does not end the list.
+    // A member with an invalid time does not end the list.
     fleet.store.members[Array("a|b|c|d".utf8)] = -5
     #expect(fleet.present(0).count == 1_001)
     // In a fleet of that size they are counted every five minutes.

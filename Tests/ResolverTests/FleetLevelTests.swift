@@ -224,7 +224,7 @@ final class FleetScene {
     #expect(fleet.transfers == 0)
   }
 
-  @Test func `what whoever can write to the store puts there is refused for what it is`() throws {
+  @Test func `forged values in the store are refused with the right reason`() throws {
     let plain = FleetKeys(namespace: "httpdnsd", site: "", secret: nil)
     try expectRefused(.seal, forged({ _ in }, plain), in: FleetScene(1))
     try expectRefused(.version, [9, 0, 1], in: FleetScene(1, secret: nil))

@@ -111,7 +111,7 @@ final class FleetLife {
   private var seen: [[UInt8]: [UInt8]] = [:]
 
   static let keys = FleetKeys(namespace: "httpdnsd", site: "", secret: FleetScene.secret)
-  private static let wrongKeys = FleetKeys(namespace: "httpdnsd", site: "", secret: Array("of somebody else".utf8))
+  private static let wrongKeys = FleetKeys(namespace: "httpdnsd", site: "", secret: Array("of another fleet".utf8))
 
   init(_ plan: FleetLifePlan) {
     self.plan = plan
@@ -197,7 +197,7 @@ final class FleetLife {
   private func replied(_ octets: [UInt8], _ daemon: FleetLifeDaemon) {
     guard !daemon.isStopped else { return }
     guard let query = daemon.pending.removeValue(forKey: UInt16(octets[0]) << 8 | UInt16(octets[1])) else {
-      return judge.violate("a reply to nobody")
+      return judge.violate("a reply without a query")
     }
     judge.replied(octets, query.name, askedAt: query.askedAt, daemon: daemon.number)
   }
@@ -302,7 +302,7 @@ final class FleetLife {
       fingerprint: FleetLifeDaemon.fingerprint)
   }
 
-  /// Puts values where daemons look for answers, and leases that nobody holds.
+  /// Puts values where daemons look for answers, and leases that no daemon holds.
   private func forge() {
     for _ in 0..<10 {
       let name = Int.random(in: 0..<plan.names, using: &random)

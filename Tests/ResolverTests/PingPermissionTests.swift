@@ -1,4 +1,4 @@
-// PingPermissionTests.swift -- what a person is told to set so that the kernel gives ping sockets.
+// PingPermissionTests.swift -- the advice what to set so that the kernel allows ping sockets.
 
 import Testing
 

@@ -252,7 +252,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     #expect(!probes.contains { $0.kind == .icmp && $0.address.description == slow })
   }
 
-  @Test func `where a connection to nobody is answered, connections say nothing`() throws {
+  @Test func `TCP measurements are ignored where connections to unused addresses are accepted`() throws {
     prober.milliseconds = { _, _ in 1 }
     use()
     let before = try addresses()

@@ -1,4 +1,4 @@
-// ResolverControlTests.swift -- what a person lets the resolver forget, and sees of the providers.
+// ResolverControlTests.swift -- flushes by the operator, and the report of the providers.
 
 import Configuration
 import DNSWire

@@ -130,7 +130,7 @@ import Testing
     #expect(local.asked.allSatisfy { $0.at <= back + .seconds(2) })
   }
 
-  @Test func `a provider that refuses connections costs nobody a wait`() throws {
+  @Test func `no client waits for a provider that refuses connections`() throws {
     let isDead = TestFlag()
     let scene = scene([provider(whileDead: .refused, until: isDead)], local())
     isDead.isOn = true
@@ -212,7 +212,7 @@ import Testing
     #expect(Set(provider.clients).count == 3)
   }
 
-  @Test func `nobody else gets LocalDNS's answer to a question that waited for a connection`() throws {
+  @Test func `LocalDNS's answer to a question that waited for a connection goes to no other client`() throws {
     let provider = QueueingUpstream(on: loop)
     (provider.isSilent, provider.shortPatience) = (true, .milliseconds(150))
     let local = ScriptedLocalDNS(on: loop) { question, _ in

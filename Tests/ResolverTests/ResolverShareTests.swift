@@ -74,7 +74,7 @@ import Testing
     #expect(try scene.answer("x9999.random.example").addresses == ["192.0.2.1"])
   }
 
-  @Test func `where nobody bills, ten times as many names of one domain are asked for`() throws {
+  @Test func `an unbilled provider is asked for ten times as many names of one domain`() throws {
     let provider = provider()
     provider.refreshPrice = .free
     let scene = scene(provider)

@@ -27,7 +27,7 @@ import Testing
     stale.loop.advance(by: .seconds(10))
   }
 
-  /// A scene in which so many names have expired and the provider does that.
+  /// A scene in which `names` names have expired and the provider does `step`.
   private func outage(_ policy: StalePolicy, names: Int, _ step: ScriptedStep) throws -> StaleScene {
     let stale = StaleScene(policy)
     for number in 0..<names { _ = try stale.scene.answer("host\(number).example.com") }

@@ -35,7 +35,7 @@ final class ManagerSocket {
     if let path { unlink(path) }
   }
 
-  /// The next pending message; nil if there is none.
+  /// The next pending message; nil if no message is pending.
   func receive() -> String? {
     var octets = [UInt8](repeating: 0, count: 4096)
     let count = recv(descriptor, &octets, octets.count, Int32(MSG_DONTWAIT))

@@ -120,7 +120,7 @@ import Testing
       #expect(results.isEmpty, "a result during the call")
       #expect(await loop.until { !scene.client.isUp })
       #expect(results == Array(repeating: .failure(.tooManyWaiting), count: 3))
-      // Nobody waits for what was posted: it has its reply when it comes, or none when the connection ends.
+      // A posted command has no timeout: it gets its reply when that comes, or fails when the connection ends.
       store.send(String(repeating: "$1\r\na\r\n", count: 100))
       #expect(await loop.until { results.count == 103 })
       scene.client.close()
@@ -155,7 +155,7 @@ import Testing
       #expect(scene.client.report.lastFailure == "cannot connect: connection refused")
       #expect(scene.events.count == 1)
       store.resume()
-      // Nobody wants it: the pause ends, and nothing is tried.
+      // The store is not needed: the pause ends without another attempt.
       loop.skip(.seconds(2))
       loop.skip(.seconds(500))
       await loop.turn()

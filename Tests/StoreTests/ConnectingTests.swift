@@ -34,7 +34,7 @@ import Testing
       #expect(await loop.until { silent.commands == [["PING"]] })
       loop.skip(.seconds(10))
       #expect(await loop.until { silent.connectionCount == 0 })
-      // A store that is not used is tried again when somebody wants it.
+      // A store that is not used is tried again at the next call.
       func isUp(_ times: Int) async -> Bool {
         await loop.until(every: .milliseconds(20)) {
           _ = await scene.client.ask("GET", "k")

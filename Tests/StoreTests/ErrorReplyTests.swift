@@ -55,7 +55,7 @@ import Testing
     }
   }
 
-  @Test func `whoever has mended the store need not wait`() throws {
+  @Test func `a repaired store is used at once after a retry`() throws {
     try onLoop { loop in
       let store = try ScriptedStore(on: loop)
       let scene = ClientScene(store.settings, on: loop)
@@ -73,7 +73,7 @@ import Testing
       #expect(await scene.client.tell("INCRBY", "n", "1") == .success(.integer(1)))
       #expect(await scene.client.tell("SET", "k", "v") == .success(.status("OK")))
       #expect(scene.client.report.complaint == nil)
-      // The user is refused, which rests for a minute.
+      // The user is refused, which causes a pause of a minute.
       store.script = { _ in .error("WRONGPASS no") }
       store.closeConnections()
       #expect(await loop.until { !scene.client.isUp })
@@ -134,7 +134,7 @@ import Testing
       #expect(!scene.client.isUp)
       store.script = ScriptedStore.usual
       loop.skip(.seconds(40))
-      // Nobody has called since: the next call begins the next attempt.
+      // Without a call since then, the next call begins the next attempt.
       #expect(await scene.client.ask("GET", "k") == .failure(.open))
       #expect(await loop.until { scene.client.isUp })
       #expect(store.accepted == 1)
@@ -166,7 +166,7 @@ import Testing
     }
   }
 
-  @Test func `a command that is not permitted rests alone`() throws {
+  @Test func `a command that is not permitted is paused, and no other`() throws {
     try onLoop { loop in
       let store = try ScriptedStore(on: loop)
       let scene = ClientScene(store.settings, on: loop)

@@ -1,4 +1,4 @@
-// RESPReaderTests.swift -- replies in any split, what is none, and the time that reading takes.
+// RESPReaderTests.swift -- replies in any split, malformed ones, and the time that parsing takes.
 
 import Store
 import TestSupport

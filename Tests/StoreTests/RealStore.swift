@@ -48,7 +48,7 @@ final class RealStore: Sendable {
 
   func signal(_ number: Int32) { kill(pid, number) }
 
-  /// Whether somebody listens at a path.
+  /// Whether a server listens at a path.
   private static func takes(_ path: String) -> Bool {
     let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(descriptor) }
@@ -62,8 +62,8 @@ final class RealStore: Sendable {
 
 /// A port of loopback for one server, as long as the object lives.
 ///
-/// The socket is bound and does not listen: a server may bind as well, with SO_REUSEADDR, but the kernel gives the port to
-/// nobody else that asks for any.
+/// The socket is bound and does not listen: a server may bind as well, with SO_REUSEADDR, but the kernel does not
+/// choose the port for any other socket.
 final class ReservedPort: Sendable {
   let number: UInt16
   private let descriptor: Int32

@@ -103,7 +103,7 @@ private final class StreamScene {
     }
   }
 
-  @Test func `a stream that rests is tried at once when somebody has mended the store`() throws {
+  @Test func `a stream that is paused is tried at once after a retry`() throws {
     try onLoop { loop in
       let store = try ScriptedStore(on: loop) { $0[0] == "PING" ? .pong : .error("NOPERM no xread") }
       let scene = StreamScene(store.settings, on: loop)
@@ -274,7 +274,7 @@ private final class StreamScene {
       for number in 0..<20 { scene.client.post(words("XADD", "f", "MAXLEN", "~", "1000", "*", "p", "v\(number)"), nil) }
       #expect(await loop.until { seen.count == 20 })
       #expect(seen == (0..<20).map { "v\($0)" })
-      // Whoever was away gets what came meanwhile.
+      // A stream that was interrupted gets what was added meanwhile.
       _ = await scene.client.tell("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
       scene.client.post(words("XADD", "f", "*", "p", "late"), nil)
       #expect(await loop.until { !stream.isConnected })

@@ -23,7 +23,7 @@ import Testing
     #expect(Journal(octets: journal().octets) == journal())
   }
 
-  @Test func `a journal that was cut anywhere is none`() {
+  @Test func `a journal that was cut anywhere is nil`() {
     let octets = journal().octets
     for count in 0..<octets.count { #expect(Journal(octets: Array(octets[..<count])) == nil, "\(count) octets") }
     #expect(Journal(octets: octets + [10]) == nil)

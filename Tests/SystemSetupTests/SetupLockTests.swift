@@ -130,16 +130,16 @@ import Testing
     let machine = Machine()
     var first: SetupLock? = try SetupLock(machine.root, matter, SetupLock.Patience())
     #expect(first != nil)
-    let rests = Count()
+    let pauses = Count()
     let waiting = SetupLock.Patience(
       attempts: 3,
       rest: {
-        rests.value += 1
+        pauses.value += 1
         SetupLock.removeFolder(machine.root, having: [matter])
         first = nil
       })
     let second = try SetupLock(machine.root, matter, waiting)
-    #expect(rests.value == 1)
+    #expect(pauses.value == 1)
     #expect(machine.root.exists(SetupPaths.state))
     #expect(throws: SetupError.self) { try SetupLock(machine.root, matter, SetupLock.Patience(attempts: 0)) }
     withExtendedLifetime(second) {}

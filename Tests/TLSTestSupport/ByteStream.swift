@@ -33,7 +33,7 @@ package final class TLSContext: @unchecked Sendable {
       precondition(set == 1, "no such group")
     }
     for _ in 0..<copies { SSL_CTX_ctrl(context, SSL_CTRL_CHAIN_CERT, 1, UnsafeMutableRawPointer(certificate)) }
-    // Whoever wants to may send early data: a client that sends none does so of its own accord.
+    // The server accepts early data: that a client sends none is the client's choice.
     SSL_CTX_set_max_early_data(context, 16_384)
     SSL_CTX_set_options(context, noAntiReplay)
     if http2 { SSL_CTX_set_alpn_select_cb(context, selectHTTP2, nil) }
@@ -180,8 +180,8 @@ package final class ByteStream {
     SSL_do_handshake(tls)
   }
 
-  /// Sends so many messages without content, all at once: new keys, or requests for a handshake, which the client refuses,
-  /// where the version has no such (RFC 5246 section 7.4.1.1).
+  /// Sends `count` messages without content, all at once: new keys or, in a version without those (RFC 5246 section
+  /// 7.4.1.1), requests for a handshake, which the client refuses.
   package func writeEmptyRecords(_ count: Int) {
     prepare {
       for _ in 0..<count {

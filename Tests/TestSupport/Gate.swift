@@ -14,7 +14,7 @@ public final class Gate: @unchecked Sendable {
     semaphore.deallocate()
   }
 
-  /// Lets one thread pass, or so many.
+  /// Lets `count` threads pass.
   public func open(_ count: Int = 1) { for _ in 0..<count { sem_post(semaphore) } }
 
   /// Whether it was opened.

@@ -1,4 +1,4 @@
-// Schedule.swift -- timers of tests, which nobody has to own.
+// Schedule.swift -- timers of tests, which need no owner.
 
 import EventLoop
 

@@ -47,7 +47,7 @@ public final class TemporaryFolder: Sendable {
     write(Array(text.utf8), to: name, mode: mode)
   }
 
-  /// What is in a file; nil where there is none.
+  /// What is in a file; nil if it does not exist.
   public func read(_ name: String) -> [UInt8]? {
     guard let file = fopen(path(of: name), "r") else { return nil }
     defer { fclose(file) }
@@ -57,7 +57,7 @@ public final class TemporaryFolder: Sendable {
     return octets
   }
 
-  /// The permission bits of a file; nil where there is none.
+  /// The permission bits of a file; nil if it does not exist.
   public func mode(_ name: String) -> mode_t? {
     var status = stat()
     return stat(path(of: name), &status) == 0 ? status.st_mode & 0o7777 : nil

@@ -102,7 +102,7 @@ import Testing
     #expect(pause.left(now: now + .milliseconds(20)) != nil)
   }
 
-  @Test mutating func `Retry-After counts when names of three domains got it and nobody a verdict in between`() {
+  @Test mutating func `Retry-After counts when names of three domains got it without a verdict in between`() {
     let busy = HTTPDNSFailure.status(429, retryAfter: .seconds(17))
     for number in [1, 1, 1, 2, 2] {
       let length = refuse(busy, number)

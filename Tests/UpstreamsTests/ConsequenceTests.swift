@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test func `a code of a plain resolver is a verdict, its silence is none, and our own limits are ours`() {
+  @Test func `a code of a plain resolver is a verdict, unlike its silence, and our own limits are ours`() {
     #expect(LocalDNSFailure.responseCode(.servFail).consequence == .verdict)
     #expect(LocalDNSFailure.noServer.consequence == .notAsked)
     #expect(LocalDNSFailure.cancelled.consequence == .ours)

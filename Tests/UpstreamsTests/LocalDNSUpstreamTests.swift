@@ -47,7 +47,7 @@ import Testing
   }
 }
 
-/// Nobody answers.
+/// No resolver answers.
 private final class SilentTransport: LocalDNSTransport {
   private let asked = Mutex<[DomainName]>([])
   /// The names of probes.

@@ -78,7 +78,7 @@ import Testing
       dialect: AliDNSDialect(credential: nil, isEncrypted: true), ledger: ledger)
   }
 
-  @Test func `what is in flight at a reload counts for whoever comes after it`() {
+  @Test func `what is in flight at a reload counts for the provider after it`() {
     let before = ofFiveUnits()
     let after = ofFiveUnits(before.loop)
     before.begin(www)

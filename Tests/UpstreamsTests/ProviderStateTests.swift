@@ -31,7 +31,7 @@ import Testing
 
   // MARK: Servers that cannot be reached
 
-  @Test func `a provider whose servers refuse connections costs nobody a wait, and is back within a second`() {
+  @Test func `no client waits for a provider whose servers refuse connections, and it is back within a second`() {
     let isBack = TestFlag()
     let scene = refusing(2, until: isBack)
     scene.ask()

@@ -284,7 +284,7 @@ import Testing
     #expect(tries == [false, true, false])
   }
 
-  @Test mutating func `a verdict that moves the order between others lets nobody ask the first server again`() {
+  @Test mutating func `a verdict that moves the order between others lets no client ask the first server again`() {
     var order = order(3, attempts: 1)
     order.failed(0, sentAt: now, now: now)
     order.gaveVerdict(1, now: now)

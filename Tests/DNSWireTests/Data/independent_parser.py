@@ -120,7 +120,7 @@ def accept_like_us():
     dns.wire.Parser.get_name = expanded_name
     # As many pointers as a name can have labels, instead of 16.
     dns.name.MAX_COMPRESSION_POINTER_CHAIN = 127
-    # Options are opaque in a message; whoever asks for one finds out whether it is sound (EDNS.clientSubnet).
+    # Options are opaque in a message: the function that reads one validates it (EDNS.clientSubnet).
     dns.edns.get_option_class = lambda otype: dns.edns.GenericOption
     # UPDATE gives other meanings to empty RDATA and to classes; we never ask for one, and read it as any other.
     dns.message._message_factory_from_opcode = lambda opcode: dns.message.QueryMessage

@@ -131,7 +131,7 @@ final class LifeHostileJudge {
   private var upstream: [(at: Int64, malice: LifeMalice)] = []
   private let now: () -> Int64
 
-  /// A domain's misses: so many a second, four seconds' worth at once.
+  /// A domain's limit of misses per second; four seconds' worth may come at once.
   static let missesPerSecond = 50
   private static let longestWait = 4400 * millisecond
 

@@ -78,8 +78,8 @@ final class LifeJudge {
   /// What a transfer may take.
   private static let longestTransfer = 2 * second
   /// After an outage the first probe may be a minute away. A refresh that failed comes back when half of what was left
-  /// of the entry's time has passed, and then a transfer must still be in time: whoever is well again for so long before
-  /// an entry's end has had its opportunity.
+  /// of the entry's time has passed, and then a transfer must still be in time: a provider that is up for this long
+  /// before an entry's end has had its opportunity.
   private static let lastOpportunity = 75 * second
   /// After an outage: a minute to the probe, half a minute until stale data is looked at again.
   private static let staleAfterOutage = 100 * second
@@ -131,7 +131,7 @@ final class LifeJudge {
       return hostile.replied(message)
     }
     guard let message, let query = pending.removeValue(forKey: message.id) else {
-      return ownViolations.append("a reply to nobody")
+      return ownViolations.append("a reply without a query")
     }
     let question = query.question
     lines[question.place].waiting -= 1
@@ -244,7 +244,7 @@ final class LifeJudge {
         while budgeted[last] - budgeted[first] >= span { first += 1 }
         guard last - first + 1 > limit else { continue }
         return ownViolations.append(
-          "\(last - first + 1) transfers that nobody waited for in \(span / second) s, up to \(time(budgeted[last]))")
+          "\(last - first + 1) background transfers in \(span / second) s, up to \(time(budgeted[last]))")
       }
     }
   }
@@ -300,7 +300,7 @@ final class LifeJudge {
     }
   }
 
-  /// During an outage LocalDNS answers, and nobody waits long for the provider.
+  /// During an outage LocalDNS answers, and no client waits long for the provider.
   private func judgeWait(_ question: LifeQuestion, _ wait: Int64, askedAt: Int64) {
     guard plan.hasLocalDNS, wait > 0, let began = weather.outageBegan(at: askedAt), now() - wait > began + 3 * second,
       weather.outageBegan(at: now()) == began, !hasSlept(since: askedAt - 5 * second)
@@ -370,7 +370,7 @@ final class LifeJudge {
     let wasSaid =
       plan.dialect == .json
       && weather.isTroubled(from: now() - LifeJudge.failureAfterWord, to: now(), by: .failure)
-    // Somebody has to find out: the first question of two that come at once, say.
+    // One question has to find out: the first of two that come at once, for example.
     let isKnown = !weather.isTroubled(from: max(recoveredAt, now() - LifeJudge.failureAfterWord), to: now())
     if !wasSaid, isKnown, !weather.isTroubled(from: begin, to: now()), !hasSlept(since: begin) {
       violate(question, "SERVFAIL although the provider is up")

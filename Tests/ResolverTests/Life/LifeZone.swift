@@ -101,7 +101,7 @@ struct LifeWeather {
   enum Outage: CaseIterable {
     /// Not a word.
     case silence
-    /// Nobody listens.
+    /// The port is closed.
     case refusal
     /// It replies that it cannot.
     case failure
@@ -124,7 +124,7 @@ struct LifeWeather {
     return LifeWeather.Outage.allCases[Int(lifeNumber(seed, 12, time / LifeWeather.hour) % 3)]
   }
 
-  /// When the outage of a time began; nil if there is none.
+  /// When the outage at a time began; nil without an outage.
   func outageBegan(at time: Int64) -> Int64? {
     span(inHour: time / LifeWeather.hour).flatMap { $0.contains(time) ? $0.lowerBound : nil }
   }
