@@ -149,10 +149,25 @@ class PlainEnglishTests(unittest.TestCase):
       self.assertEqual(self.lines(f"{phrase.upper()}\n"), [1], phrase)
     self.assertEqual(self.lines("a\n/// is told\n/// of it\n", "Sources/A/A.swift"), [2])
     self.assertEqual(self.lines("as it goes\nby\n"), [1])
+    self.assertEqual(self.lines("a\n#: So\n#: many\n", "Benchmarks/a.py"), [2])
     self.assertIn("write: again", check_files.old_words(Path("a.md"), "anew")[0])
 
   def test_other_words_are_none(self) -> None:
     self.assertEqual(self.lines("renewed; untold offers; for whom; underway; in vainglory; told often\n"), [])
+    self.assertEqual(self.lines("a personal file; amended; recommend; arrests; asNobody; as of today; so much; no person\n"), [])
+
+  def test_names_and_plain_english_are_allowed(self) -> None:
+    for text in ("user=nobody", "${SUDO_USER:-nobody}", 'chown("nobody")', r"use = \"nobody\"", "user=somebody",
+                 "the user `nobody`", "@ SOA ns.example. nobody.invalid. 1 2 3 4 5", "if value is None:", "nil if there is none",
+                 "There\n/// is none.", "this rests on two measurements", "so many names that the cache is full",
+                 "so many\n# names that the cache is full"):
+      self.assertEqual(self.lines(f"{text}\n", "Tests/A/a"), [], text)
+
+  def test_the_same_words_elsewhere_are_found(self) -> None:
+    for text in ("`nobody waits for it`", "a user that nobody knows", "nobody's", 'say "somebody else"', "nil if it is none",
+                 "is none of these", "So many names that are asked for", "so many octets", "what was refused rests for a minute",
+                 "let nobody = try ask()"):
+      self.assertEqual(self.lines(f"first\n{text}\n", "Tests/A/a"), [2], text)
 
   def test_code_in_a_document_is_left_out(self) -> None:
     text = "say `again`, not `anew`\n```\nasked in vain\n```\n"
