@@ -5,7 +5,6 @@
 
 import DNSWire
 import EventLoop
-import Frontend
 import MessageCache
 import Ranking
 
