@@ -1,6 +1,6 @@
 // RankingReport.swift -- what ranking does and what hinders it, for output.
 
-import Frontend
+import MessageCache
 import Ranking
 
 /// Counters of ranking since the start.

@@ -1,23 +1,22 @@
 // CurrentNetwork.swift -- the network that the machine is on, as a number that any thread may read.
 
-import MessageCache
 import Synchronization
 
 /// The network that new answers belong to. Any thread.
-package final class CurrentNetwork: Sendable {
-  private let current = Atomic<UInt32>(0)
+public final class CurrentNetwork: Sendable {
+  @usableFromInline let current = Atomic<UInt32>(0)
   private let cache: MessageCache
 
   /// Starts with an unknown network; `cache` receives each change.
-  package init(of cache: MessageCache) { self.cache = cache }
+  public init(of cache: MessageCache) { self.cache = cache }
 
   /// The network's number; 0 until it is known.
-  package var number: UInt32 {
-    @_noAllocation get { current.load(ordering: .relaxed) }
+  public var number: UInt32 {
+    @inlinable @_noAllocation get { current.load(ordering: .relaxed) }
   }
 
   /// Sets the number of another network, here and in the cache.
-  package func change(to number: UInt32) {
+  public func change(to number: UInt32) {
     current.store(number, ordering: .relaxed)
     cache.setNetwork(number)
   }
