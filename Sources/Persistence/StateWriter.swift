@@ -3,10 +3,9 @@
 // Resolver's loop only.
 
 import EventLoop
-import Persistence
 
 /// Writes a state file at most once per delay.
-package final class StateWriter {
+public final class StateWriter {
   private let file: StateFile
   private let loop: any Loop
   private let delay: Duration
@@ -16,7 +15,7 @@ package final class StateWriter {
   /// - Parameters:
   ///   - delay: the time from the first unsaved change to the save, which is all that `kill -9` can lose.
   ///   - content: returns the octets to write.
-  package init(_ file: StateFile, on loop: any Loop, after delay: Duration, content: @escaping () -> [UInt8]) {
+  public init(_ file: StateFile, on loop: any Loop, after delay: Duration, content: @escaping () -> [UInt8]) {
     self.file = file
     self.loop = loop
     self.delay = delay
@@ -24,14 +23,14 @@ package final class StateWriter {
   }
 
   /// Schedules a save unless one is scheduled already.
-  package func changed() {
+  public func changed() {
     loop.assertCurrent()
     guard !timer.isSet else { return }
     timer.set(after: delay, on: loop, for: self) { $0.file.save($0.content()) }
   }
 
   /// Writes unsaved changes before it returns.
-  package func close() {
+  public func close() {
     loop.assertCurrent()
     guard timer.isSet || file.isLeftOut else { return }
     timer.cancel()
