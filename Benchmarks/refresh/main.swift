@@ -7,6 +7,7 @@
 // with every third refresh a client's question replaces an entry, which leaves an outdated element behind.
 
 import DNSWire
+import EventLoop
 import Glibc
 import Refresh
 
@@ -38,7 +39,7 @@ struct Bench {
   private var budget = RefreshBudget(perMinute: 1_000_000, perDay: 1_000_000_000)
   private var gathering = RefreshGathering<Question>(mostNames: 5)
   private var random = JitterGenerator(seed: 1)
-  private var queue = RefreshQueue()
+  private var queue = DueQueue()
   private(set) var compactions = 0
 
   private static let second: Int64 = 1_000_000_000
@@ -87,7 +88,7 @@ struct Bench {
     return done
   }
 
-  private mutating func lookAt(_ element: RefreshQueue.Element, _ now: Int64) {
+  private mutating func lookAt(_ element: DueQueue.Element, _ now: Int64) {
     let index = Int(element.ticket)
     let entry = entries[index]
     guard entry.due == element.due else { return }

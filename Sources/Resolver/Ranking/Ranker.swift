@@ -6,10 +6,8 @@
 import DNSWire
 import EventLoop
 import FairShares
-import Frontend
 import MessageCache
 import Ranking
-import Refresh
 
 /// Orders the addresses of answers.
 final class Ranker {
@@ -81,7 +79,7 @@ final class Ranker {
   var entries: [UInt64: Entry] = [:]
   /// The number of entries for each client and domain.
   private var entryCounts: [UInt64: Int] = [:]
-  private var looks = RefreshQueue()
+  private var looks = DueQueue()
   private var rounds: [UInt64: ProbeRound] = [:]
   /// Probes that could not begin yet.
   private var waiting: [ProbeJob] = []
@@ -536,7 +534,7 @@ final class Ranker {
     forgetRounds()
     // Who the network's router is shows a moment later.
     let due = now + Ranker.second
-    looks = RefreshQueue()
+    looks = DueQueue()
     for hash in entries.keys {
       entries[hash]?.measuredAt = nil
       entries[hash]?.dueAt = due
@@ -570,7 +568,7 @@ final class Ranker {
     guard !settings.measures else { return networkHasChanged() }
     timer.cancel()
     timerAt = .max
-    (entries, entryCounts, looks, table) = ([:], [:], RefreshQueue(), MeasurementTable())
+    (entries, entryCounts, looks, table) = ([:], [:], DueQueue(), MeasurementTable())
   }
 
   /// Ends all probes.

@@ -44,7 +44,7 @@ package final class Refresher: @unchecked Sendable {
   private var earlierTiming: RefreshTiming?
   private let cache: MessageCache
   private let spending: RefreshSpending
-  private var queue = RefreshQueue()
+  private var queue = DueQueue()
   private var keepList: [UInt64: KeepListEntry] = [:]
   private var retries: [UInt64: Int64] = [:]
   private var gatherings: [RefreshJourney: RefreshGathering<DomainName>] = [:]
@@ -275,12 +275,12 @@ package final class Refresher: @unchecked Sendable {
   }
 
   /// Whether an element of the queue still applies to the entry with its hash.
-  private func isCurrent(_ element: RefreshQueue.Element) -> Bool {
+  private func isCurrent(_ element: DueQueue.Element) -> Bool {
     if let name = keepList[element.ticket] { return name.due == element.due }
     return cache.state(hash: element.ticket).map { isCurrent(element, $0) } ?? false
   }
 
-  private func isCurrent(_ element: RefreshQueue.Element, _ state: EntryState) -> Bool {
+  private func isCurrent(_ element: DueQueue.Element, _ state: EntryState) -> Bool {
     if let retry = retries[element.ticket] { return retry == element.due }
     let lifetime = state.expiresAt - state.storedAt
     return [settings.timing, earlierTiming].contains { timing in
@@ -290,7 +290,7 @@ package final class Refresher: @unchecked Sendable {
     }
   }
 
-  private func take(_ element: RefreshQueue.Element, now: Int64) {
+  private func take(_ element: DueQueue.Element, now: Int64) {
     let hash = element.ticket
     if let name = keepList[hash] {
       guard name.due == element.due else { return }

@@ -1,4 +1,4 @@
-// RefreshQueue.swift -- orders entries by the time at which they are due: a binary heap.
+// DueQueue.swift -- orders entries by the time at which they are due: a binary heap.
 //
 // Pure: the caller passes in the clock, in nanoseconds.
 
@@ -11,7 +11,7 @@
 /// An element takes 16 octets, and the capacity is at most half as large again. While the queue moves to a new buffer,
 /// both exist: it then takes at most 42 octets per element, and 56 per entry with the outdated elements that
 /// `isCrowded` lets pile up before and during a sweep.
-public struct RefreshQueue: Sendable {
+public struct DueQueue: Sendable {
   /// When an entry is due.
   public struct Element: Hashable, Sendable {
     /// The due time, in nanoseconds of the caller's clock.
@@ -38,7 +38,7 @@ public struct RefreshQueue: Sendable {
   @usableFromInline static var leastCapacity: Int { 64 }
 
   /// The number of elements that makes the queue crowded.
-  @usableFromInline var crowd = RefreshQueue.leastCrowd
+  @usableFromInline var crowd = DueQueue.leastCrowd
 
   /// Where a sweep goes on; what is before has been looked at.
   private var swept = 0
@@ -90,7 +90,7 @@ public struct RefreshQueue: Sendable {
     guard let first = heap.first, first.due <= now, let last = heap.popLast() else { return nil }
     if !heap.isEmpty {
       var slots = heap.mutableSpan
-      RefreshQueue.place(last, at: 0, in: &slots)
+      DueQueue.place(last, at: 0, in: &slots)
     }
     if heap.count < heap.capacity / 3 * 2 { shrink() }
     return first
@@ -106,7 +106,7 @@ public struct RefreshQueue: Sendable {
   /// - Complexity: O(log *n*).
   /// - Returns: whether the last element has been looked at.
   public mutating func sweep(keeping isLive: (Element) -> Bool) -> Bool {
-    var looks = RefreshQueue.sweepLength
+    var looks = DueQueue.sweepLength
     while swept < heap.count {
       guard looks > 0 else { return false }
       looks -= 1
@@ -122,7 +122,7 @@ public struct RefreshQueue: Sendable {
     }
     swept = 0
     if heap.count < heap.capacity / 3 * 2 { shrink() }
-    crowd = max(RefreshQueue.leastCrowd, heap.count + heap.count / 4)
+    crowd = max(DueQueue.leastCrowd, heap.count + heap.count / 4)
     return true
   }
 
@@ -134,7 +134,7 @@ public struct RefreshQueue: Sendable {
       slots[hole] = slots[(hole - 1) / 2]
       hole = (hole - 1) / 2
     }
-    RefreshQueue.place(last, at: hole, in: &slots)
+    DueQueue.place(last, at: hole, in: &slots)
   }
 
   /// Drops the elements for which `isLive` returns false.
@@ -146,10 +146,10 @@ public struct RefreshQueue: Sendable {
     var index = slots.count / 2
     while index > 0 {
       index -= 1
-      RefreshQueue.place(slots[index], at: index, in: &slots)
+      DueQueue.place(slots[index], at: index, in: &slots)
     }
     if heap.count < heap.capacity / 3 * 2 { shrink() }
-    crowd = max(RefreshQueue.leastCrowd, heap.count + heap.count / 4)
+    crowd = max(DueQueue.leastCrowd, heap.count + heap.count / 4)
   }
 
   /// Sifts an element down from the free slot `start`, past the children that come before it.
@@ -170,12 +170,12 @@ public struct RefreshQueue: Sendable {
   /// Doubling, the default of arrays, would need 48 octets per element during the copy; growth by a quarter needs 36.
   @usableFromInline
   mutating func grow() {
-    heap.reserveCapacity(max(RefreshQueue.leastCapacity, heap.count + heap.count / 4))
+    heap.reserveCapacity(max(DueQueue.leastCapacity, heap.count + heap.count / 4))
   }
 
   @usableFromInline
   mutating func shrink() {
-    let wanted = max(RefreshQueue.leastCapacity, heap.count + heap.count / 8)
+    let wanted = max(DueQueue.leastCapacity, heap.count + heap.count / 8)
     guard wanted < heap.capacity else { return }
     var moved: [Element] = []
     moved.reserveCapacity(wanted)

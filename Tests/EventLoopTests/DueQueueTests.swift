@@ -1,13 +1,13 @@
-// RefreshQueueTests.swift -- the queue against a sorted list, and what it takes in memory.
+// DueQueueTests.swift -- the queue against a sorted list, and what it takes in memory.
 
 import TestSupport
 import Testing
 
-@testable import Refresh
+@testable import EventLoop
 
-@Suite struct RefreshQueueTests {
+@Suite struct DueQueueTests {
   @Test func `an empty queue has no element at any time`() {
-    var queue = RefreshQueue()
+    var queue = DueQueue()
     let popped = queue.popFirst(dueBy: .max)
     #expect(popped == nil)
     #expect(queue.earliestDue == nil)
@@ -15,39 +15,39 @@ import Testing
   }
 
   @Test func `an element is due at its time and not a nanosecond before`() {
-    var queue = RefreshQueue()
+    var queue = DueQueue()
     queue.insert(7, due: 1000)
     let early = queue.popFirst(dueBy: 999)
     let due = queue.popFirst(dueBy: 1000)
     #expect(early == nil)
-    #expect(due == RefreshQueue.Element(due: 1000, ticket: 7))
+    #expect(due == DueQueue.Element(due: 1000, ticket: 7))
     #expect(queue.count == 0)
   }
 
   @Test func `elements due at the same time are ordered by ticket`() {
     var random = SeededGenerator(seed: testSeed)
-    var queue = RefreshQueue()
+    var queue = DueQueue()
     for ticket in (0..<100).shuffled(using: &random) { queue.insert(UInt64(ticket), due: 5) }
     let popped = queue.popAll(dueBy: 5)
     #expect(popped.map(\.ticket) == Array(0..<100))
   }
 
   @Test func `an element takes 16 octets`() {
-    #expect(MemoryLayout<RefreshQueue.Element>.stride == 16)
+    #expect(MemoryLayout<DueQueue.Element>.stride == 16)
   }
 
   @Test func `the queue agrees with a sorted list for any operations`() {
     var random = SeededGenerator(seed: testSeed)
     for _ in 0..<40 {
-      var queue = RefreshQueue()
-      var model: [RefreshQueue.Element] = []
+      var queue = DueQueue()
+      var model: [DueQueue.Element] = []
       var now: Int64 = 0
       // Few different due times and tickets make ties and duplicates.
       let spread = Int64.random(in: 1...2000, using: &random)
       for _ in 0..<Int.random(in: 1...600, using: &random) {
         switch Int.random(in: 0..<10, using: &random) {
         case 0..<6:
-          let element = RefreshQueue.Element(
+          let element = DueQueue.Element(
             due: now + Int64.random(in: -5...spread, using: &random), ticket: random.next() % 50)
           queue.insert(element.ticket, due: element.due)
           model.append(element)
@@ -78,9 +78,9 @@ import Testing
   @Test func `a sweep drops what is outdated, with few looks at a time, and keeps the order`() {
     var random = SeededGenerator(seed: testSeed)
     for outdated in [0, 1, 2, 9, 10] as [UInt64] {
-      var queue = RefreshQueue()
+      var queue = DueQueue()
       while !queue.isCrowded { queue.insert(random.next() % 1000, due: Int64.random(in: 0...500, using: &random)) }
-      var model: [RefreshQueue.Element] = []
+      var model: [DueQueue.Element] = []
       queue.forEach { if $0.ticket % 10 >= outdated { model.append($0) } }
       var (isDone, mostLooks, calls) = (false, 0, 0)
       while !isDone, calls < 1000 {
@@ -108,7 +108,7 @@ import Testing
     // Below that the room that is always there counts.
     let least = 1000
     var worst = (growing: 0.0, shrinking: 0.0, crowded: 0.0)
-    var queue = RefreshQueue()
+    var queue = DueQueue()
     for ticket in 0..<UInt64(most) {
       let before = queue.reservedOctets
       queue.insert(ticket, due: Int64.random(in: 0...1_000_000_000, using: &random))
@@ -137,7 +137,7 @@ import Testing
   }
 
   @Test func `a queue that is nearly empty after a storm gives its room back`() {
-    var queue = RefreshQueue()
+    var queue = DueQueue()
     for ticket in 0..<50_000 as Range<UInt64> { queue.insert(ticket, due: Int64(ticket)) }
     _ = queue.popAll(dueBy: 49_989)
     #expect(queue.count == 10)
@@ -148,7 +148,7 @@ import Testing
   }
 
   @Test func `the queue is crowded when a quarter of the entries is outdated besides`() {
-    var queue = RefreshQueue()
+    var queue = DueQueue()
     for ticket in 0..<2000 as Range<UInt64> { queue.insert(ticket, due: 0) }
     queue.compact { _ in true }
     for ticket in 0..<499 as Range<UInt64> { queue.insert(ticket, due: 0) }
@@ -160,7 +160,7 @@ import Testing
   }
 }
 
-extension RefreshQueue {
+extension DueQueue {
   /// The size of the buffer in octets.
   fileprivate var reservedOctets: Int { heap.capacity * MemoryLayout<Element>.stride }
 
