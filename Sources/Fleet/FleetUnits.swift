@@ -54,7 +54,7 @@ public struct FleetUnits: Sendable {
   /// - Parameters:
   ///   - own: its units on the day.
   ///   - day: days since 1970.
-  public mutating func note(own: Int, day: Int64) {
+  public mutating func update(own: Int, day: Int64) {
     if day != self.day { (self.day, reported, total) = (day, 0, 0) }
     self.own = own
     // A count that was corrected downwards has nothing to take back.
@@ -87,8 +87,8 @@ public struct FleetUnits: Sendable {
   /// - Parameters:
   ///   - total: its value.
   ///   - day: the day that it is of.
-  public mutating func saw(total: Int, day: Int64) {
-    if day > self.day { note(own: 0, day: day) }
+  public mutating func received(total: Int, day: Int64) {
+    if day > self.day { update(own: 0, day: day) }
     if day == self.day { self.total = FleetUnits.believed(total) }
   }
 
@@ -104,7 +104,7 @@ public struct FleetUnits: Sendable {
   /// The store is another one than before, or has lost its data: what it has not counted is added again.
   ///
   /// - Parameter counted: this daemon's units on the day that it has counted.
-  public mutating func wasLost(counted: Int = 0) {
+  public mutating func storeLostData(counted: Int = 0) {
     losses += 1
     (reported, total) = (min(own, counted), 0)
   }

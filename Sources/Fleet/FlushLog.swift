@@ -148,9 +148,9 @@ public struct FlushLog: Sendable {
   ///
   /// - Parameter time: milliseconds of the store's clock.
   /// - Complexity: O(n) in the names of the flush; rarely in all names that are remembered.
-  public mutating func note(_ names: FlushedNames, at time: Int64) {
+  public mutating func record(_ names: FlushedNames, at time: Int64) {
     guard time > everythingUntil else { return }
-    guard case .names(let names, let andBelow) = names else { return noteEverything(until: time) }
+    guard case .names(let names, let andBelow) = names else { return recordEverything(until: time) }
     for name in names {
       var known = times[name, default: Times()]
       if andBelow { known.andBelow = max(known.andBelow, time) } else { known.alone = max(known.alone, time) }
@@ -159,10 +159,10 @@ public struct FlushLog: Sendable {
     guard times.count > FlushLog.most else { return }
     // What cannot be remembered name by name counts for all names: the older half.
     let sorted = times.values.map(\.latest).sorted()
-    noteEverything(until: sorted[sorted.count / 2])
+    recordEverything(until: sorted[sorted.count / 2])
   }
 
-  private mutating func noteEverything(until time: Int64) {
+  private mutating func recordEverything(until time: Int64) {
     everythingUntil = time
     times = times.filter { $0.value.latest > time }
   }

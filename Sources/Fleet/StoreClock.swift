@@ -40,7 +40,7 @@ public struct StoreClock: Sendable {
   /// - Returns: the time that the clock would have now if it had not gone back; nil if it has not. By the clock as it is now
   ///   values from before that seem younger than they are.
   @discardableResult
-  public mutating func note(milliseconds: Int64, sentAt: Int64, now: Int64, wallTime: Int64) -> Int64? {
+  public mutating func update(milliseconds: Int64, sentAt: Int64, now: Int64, wallTime: Int64) -> Int64? {
     let found = milliseconds - (sentAt + (now - sentAt) / 2) / 1_000_000
     let before = lastOffset
     (offset, lastOffset) = (found, found)
@@ -51,7 +51,7 @@ public struct StoreClock: Sendable {
   }
 
   /// The clock has to be asked again: the connection is new, or this machine has slept.
-  public mutating func forget() { (offset, difference) = (nil, nil) }
+  public mutating func invalidate() { (offset, difference) = (nil, nil) }
 
   /// Milliseconds of the store's clock; nil if it is not known.
   public func time(at now: Int64) -> Int64? { offset.map { $0 + now / 1_000_000 } }

@@ -27,7 +27,7 @@ public struct RESPReader {
   /// Where the scan for a line's end goes on.
   private var scanned = 0
   /// Octets of the current reply before `position`.
-  private var used = 0
+  private var consumed = 0
   /// The content that the octets at `position` are.
   private var content: Int?
   private var open: [OpenArray] = []
@@ -91,7 +91,7 @@ public struct RESPReader {
     case UInt8(ascii: "$"):
       guard let count = try takeLength(limit: RESPReader.bulkLimit, or: .size) else { return nil }
       guard count >= 0 else { return .value(.null) }
-      guard used + count + 2 <= limit else { throw .size }
+      guard consumed + count + 2 <= limit else { throw .size }
       content = count
       return try takeContent(count)
     case UInt8(ascii: "*"):
@@ -129,7 +129,7 @@ public struct RESPReader {
     guard octets[end + 1] == 0x0A else { throw .lineEnd }
     let value = RESPValue.bulk(Array(octets[position..<end]))
     content = nil
-    use(count + 2)
+    consume(count + 2)
     return .value(value)
   }
 
@@ -137,7 +137,7 @@ public struct RESPReader {
   private mutating func takeLine(limit lineLimit: Int) throws(RESPFailure) -> ArraySlice<UInt8>? {
     let begin = position + 1
     // One octet beyond the limit must be the CR.
-    let last = min(begin + lineLimit, position + limit - used)
+    let last = min(begin + lineLimit, position + limit - consumed)
     var end = max(scanned, begin)
     while end < octets.count, octets[end] != 0x0D {
       guard octets[end] != 0x0A else { throw .lineEnd }
@@ -147,9 +147,9 @@ public struct RESPReader {
     scanned = end
     guard end + 1 < octets.count else { return nil }
     guard octets[end + 1] == 0x0A else { throw .lineEnd }
-    guard used + end + 2 - position <= limit else { throw .size }
+    guard consumed + end + 2 - position <= limit else { throw .size }
     let line = octets[begin..<end]
-    use(end + 2 - position)
+    consume(end + 2 - position)
     return line
   }
 
@@ -182,15 +182,15 @@ public struct RESPReader {
     return -value
   }
 
-  private mutating func use(_ count: Int) {
+  private mutating func consume(_ count: Int) {
     position += count
-    used += count
+    consumed += count
     scanned = position
   }
 
   /// Begins the next reply, and lets go of octets that were used.
   private mutating func release() {
-    used = 0
+    consumed = 0
     if position == octets.count {
       octets.removeAll(keepingCapacity: octets.capacity <= RESPReader.keptCapacity)
     } else if position >= 4096, position > octets.count / 2 {

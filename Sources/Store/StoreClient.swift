@@ -20,16 +20,16 @@ public final class StoreClient: StoreLink {
     case checking
     case up
     /// Not used until a timer fires.
-    case resting
+    case backingOff
     /// Not used until somebody wants it, or for ten minutes.
     case dormant
     case closed
   }
 
   /// The time between attempts that nobody wants.
-  private static let dormantTime = Duration.seconds(600)
+  private static let idleRetryInterval = Duration.seconds(600)
   /// The time that what was refused rests: the user, a command, or all writes. Only tests change it.
-  var refusalTime = Duration.seconds(60)
+  var refusalPause = Duration.seconds(60)
   /// PINGs without an answer after which a connection is replaced.
   private static let checkLimit = 3
 
@@ -41,12 +41,12 @@ public final class StoreClient: StoreLink {
   private var connection: StoreConnection?
   private let timer = OwnedTimer()
   /// Whether somebody called since the last attempt.
-  private var wasWanted = false
+  private var isUseRequested = false
   private var backoff = Backoff()
   private var window = TimeoutWindow()
   private var failedChecks = 0
   private var random = SystemRandomNumberGenerator()
-  private var writesRestUntil: BootInstant?
+  private var writesPausedUntil: BootInstant?
   /// Why writes failed; nil once one has succeeded again.
   private var writeFailure: String?
   /// Commands that the user lacks the permission for, each with the error and the end of its rest, until one succeeds.
@@ -79,7 +79,7 @@ public final class StoreClient: StoreLink {
   public var isUp: Bool { state == .up }
 
   /// Whether the store is up, and has not refused a write within the last minute.
-  public var mayWrite: Bool { isUp && (writesRestUntil.map { $0 <= loop.now } ?? true) }
+  public var mayWrite: Bool { isUp && (writesPausedUntil.map { $0 <= loop.now } ?? true) }
 
   /// The state and the counters since the link was created.
   public var report: StoreReport {
@@ -90,7 +90,7 @@ public final class StoreClient: StoreLink {
       case .connecting: "connecting"
       case .checking: "being checked"
       case .up: complaint.map { "up, without \($0.missing)" } ?? "up"
-      case .resting, .dormant: "not used"
+      case .backingOff, .dormant: "not used"
       case .closed: "closed"
       }
     return StoreReport(
@@ -114,9 +114,9 @@ public final class StoreClient: StoreLink {
   /// Tries at once what rests: somebody may have mended it.
   public func retry() {
     loop.assertCurrent()
-    if writesRestUntil != nil { writesRestUntil = loop.now }
+    if writesPausedUntil != nil { writesPausedUntil = loop.now }
     for name in refusedCommands.keys { refusedCommands[name]?.until = loop.now }
-    guard state == .resting || state == .dormant else { return }
+    guard state == .backingOff || state == .dormant else { return }
     backoff.reset()
     attempt()
   }
@@ -142,16 +142,16 @@ public final class StoreClient: StoreLink {
   // MARK: - Commands
 
   /// Says that the store would be used if it were up, so that a connection is tried sooner.
-  public func want() {
+  public func requestUse() {
     loop.assertCurrent()
-    wasWanted = true
-    if state == .dormant { rest(.zero) }
+    isUseRequested = true
+    if state == .dormant { backOff(for: .zero) }
   }
 
   /// Sends a command; fails at once, though not during this call, while the store is not up.
   public func call(_ words: [[UInt8]], timeout: Duration, _ done: @escaping Completion) {
     loop.assertCurrent()
-    wasWanted = true
+    isUseRequested = true
     send(words, timeout: timeout, done)
   }
 
@@ -188,7 +188,7 @@ public final class StoreClient: StoreLink {
       if let done { loop.inNextTurn { done(.failure(failure)) } }
       return
     }
-    if wasWanted, state == .dormant { rest(.zero) }
+    if isUseRequested, state == .dormant { backOff(for: .zero) }
     guard done != nil || failure == .tooManyWaiting else { return }
     unsent.append((failure, done))
     if !unsentTimer.isSet { unsentTimer.set(after: .zero, on: loop, for: self) { $0.notifyUnsent() } }
@@ -228,8 +228,8 @@ public final class StoreClient: StoreLink {
       refusedCommands[command] = nil
       notes.line(.accepted(command), .info, "\(command) is accepted again")
     }
-    guard writeFailure != nil, let end = writesRestUntil, end <= loop.now, RESPCommand.adds(name) else { return }
-    (writeFailure, writesRestUntil) = (nil, nil)
+    guard writeFailure != nil, let end = writesPausedUntil, end <= loop.now, RESPCommand.adds(name) else { return }
+    (writeFailure, writesPausedUntil) = (nil, nil)
     notes.line(.accepted("writes"), .info, "writes are accepted again")
   }
 
@@ -245,19 +245,19 @@ public final class StoreClient: StoreLink {
     switch error.kind {
     case .command: break
     case .permission where command != "PING":
-      refusedCommands[command] = (error.text, loop.now + refusalTime)
+      refusedCommands[command] = (error.text, loop.now + refusalPause)
       notes.line(.refused(command), .error, "\(command) was refused, next attempt in 60 s: \(error.text)")
     case .identity, .permission:
       open(
-        .identity, .error, "\(command) was refused: \(error.text)", for: refusalTime, dropsConnection: true)
-    case .writes: restWrites(error)
+        .identity, .error, "\(command) was refused: \(error.text)", for: refusalPause, dropsConnection: true)
+    case .writes: pauseWrites(error)
     case .unready: open(.down, .warning, error.text)
     case .cluster: open(.cluster, .warning, "Redis Cluster is not supported: \(error.text)")
     }
   }
 
-  private func restWrites(_ error: StoreError) {
-    (writeFailure, writesRestUntil) = (error.text, loop.now + refusalTime)
+  private func pauseWrites(_ error: StoreError) {
+    (writeFailure, writesPausedUntil) = (error.text, loop.now + refusalPause)
     notes.line(.writes(error.code), .warning, "no writes for 60 s: \(error.text)")
   }
 
@@ -265,7 +265,7 @@ public final class StoreClient: StoreLink {
 
   private func attempt() {
     timer.cancel()
-    wasWanted = false
+    isUseRequested = false
     if connection != nil { return check() }
     set(.connecting)
     do throws(StoreFault) {
@@ -282,8 +282,8 @@ public final class StoreClient: StoreLink {
 
   private func connected(_ time: Duration, _ complaint: StoreError?) {
     // Another store may take what the one before refused.
-    (writeFailure, writesRestUntil, refusedCommands) = (nil, nil, [:])
-    if let complaint { restWrites(complaint) }
+    (writeFailure, writesPausedUntil, refusedCommands) = (nil, nil, [:])
+    if let complaint { pauseWrites(complaint) }
     if time <= dialer.settings.timeout { comeUp(time) } else { check() }
   }
 
@@ -335,7 +335,7 @@ public final class StoreClient: StoreLink {
       switch error.kind {
       case .unready: open(.down, .warning, fault.text, dropsConnection: true)
       case .cluster: open(.cluster, .warning, "Redis Cluster is not supported: \(error.text)", dropsConnection: true)
-      default: open(.refused(command), .error, fault.text, for: refusalTime, dropsConnection: true)
+      default: open(.refused(command), .error, fault.text, for: refusalPause, dropsConnection: true)
       }
     case .nonsense: open(.nonsense, .warning, fault.text, dropsConnection: true)
     case .tls, .unreachable, .unusable, .lost: open(.down, .warning, fault.text, dropsConnection: true)
@@ -353,24 +353,24 @@ public final class StoreClient: StoreLink {
     if state == .up {
       if loop.now - since >= Backoff.longest { backoff.reset() }
       // One attempt follows in any case, since the store was in use.
-      wasWanted = true
+      isUseRequested = true
     }
     let pause = time ?? backoff.next(using: &random)
     lastFailure = reason
-    rest(pause)
+    backOff(for: pause)
     notes.down(kind, level, "\(reason); not used, next attempt in \(brief(pause))")
     if dropsConnection { drop(.closed) } else { connection?.abandon(.open, timedOnly: true) }
   }
 
-  private func rest(_ pause: Duration) {
-    set(.resting)
-    timer.set(after: pause, on: loop, for: self) { $0.hasRested(for: pause) }
+  private func backOff(for pause: Duration) {
+    set(.backingOff)
+    timer.set(after: pause, on: loop, for: self) { $0.pauseEnded(after: pause) }
   }
 
-  private func hasRested(for pause: Duration) {
-    guard !wasWanted else { return attempt() }
+  private func pauseEnded(after pause: Duration) {
+    guard !isUseRequested else { return attempt() }
     set(.dormant)
-    timer.set(after: StoreClient.dormantTime - pause, on: loop, for: self) { $0.attempt() }
+    timer.set(after: StoreClient.idleRetryInterval - pause, on: loop, for: self) { $0.attempt() }
   }
 
   /// Closes the connection and notifies its callers.

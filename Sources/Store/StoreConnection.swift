@@ -113,7 +113,7 @@ final class StoreConnection {
   }
 
   private func timeOut() {
-    if let address { order.isSilent(address) }
+    if let address { order.markSilent(address) }
     let fault: StoreFault =
       switch (connector, socket) {
       case (nil, nil): .unreachable("its name was not resolved in time")
@@ -221,7 +221,7 @@ final class StoreConnection {
     guard isLast else { return }
     deadline.cancel()
     isReady = true
-    if let address { order.answers(address) }
+    if let address { order.markResponsive(address) }
     report(.ready(latency: loop.now - begin, complaint: complaint))
   }
 
@@ -230,13 +230,13 @@ final class StoreConnection {
   private func received(_ octets: UnsafeBufferPointer<UInt8>) {
     reader.append(octets)
     do throws(RESPFailure) {
-      while !isClosed, let reply = try reader.next() { take(reply) }
+      while !isClosed, let reply = try reader.next() { handle(reply) }
     } catch {
       end(.nonsense(error.description))
     }
   }
 
-  private func take(_ reply: RESPValue) {
+  private func handle(_ reply: RESPValue) {
     guard answered < waiting.count else { return end(.nonsense("a reply without a command")) }
     let command = waiting[answered]
     guard RESPCommand.fits(reply, to: command.name) else {

@@ -14,13 +14,13 @@ final class StoreAddressOrder {
   }
 
   /// An address took a connection and said nothing in time.
-  func isSilent(_ address: SocketAddress) {
+  func markSilent(_ address: SocketAddress) {
     silent.removeAll { $0 == address }
     silent = silent.suffix(StoreAddressOrder.most - 1) + [address]
   }
 
   /// An address has answered.
-  func answers(_ address: SocketAddress) { silent.removeAll { $0 == address } }
+  func markResponsive(_ address: SocketAddress) { silent.removeAll { $0 == address } }
 }
 
 /// What all connections of an owner share. Loop thread only.

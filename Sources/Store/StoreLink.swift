@@ -25,7 +25,7 @@ public protocol StoreLink: AnyObject {
   var mayWrite: Bool { get }
 
   /// Says that the store would be used if it were up, so that a connection is tried sooner.
-  func want()
+  func requestUse()
 
   /// Sends a command, its name first.
   ///

@@ -52,7 +52,7 @@ final class StoreSocket {
       throw error
     }
     awaitReadable()
-    goOn()
+    proceedSoon()
   }
 
   deinit { close() }
@@ -84,18 +84,18 @@ final class StoreSocket {
     if output.count == octets.count { flush() }
   }
 
-  private func goOn() { soon.take(on: loop, for: self) { $0.proceed() } }
+  private func proceedSoon() { soon.take(on: loop, for: self) { $0.proceed() } }
 
   private func proceed() {
     if readEvent == nil { awaitReadable() }
-    if !isConnected { shakeHands() }
+    if !isConnected { handshake() }
     guard isConnected, descriptor >= 0 else { return }
     if fault == nil { flush() }
     // Also after a failed write: the store may have said why it closed the connection.
     read()
   }
 
-  private func shakeHands() {
+  private func handshake() {
     if let ssl, let tls {
       ERR_clear_error()
       let result = SSL_connect(ssl)
@@ -128,7 +128,7 @@ final class StoreSocket {
     } else {
       output.removeFirst(begin)
     }
-    if fault != nil { goOn() }
+    if fault != nil { proceedSoon() }
   }
 
   /// Returns how many octets were taken; 0 if the kernel takes none for now or the connection failed.
@@ -166,7 +166,7 @@ final class StoreSocket {
       if ssl == nil, count < buffer.count { return }
       guard descriptor >= 0 else { return }
     } while loop.preciseNow < stop
-    goOn()
+    proceedSoon()
   }
 
   /// Returns how many octets came; 0 if none did or the connection ended.
@@ -193,12 +193,12 @@ final class StoreSocket {
   }
 
   private func awaitReadable() {
-    readEvent = LoopEvent(on: loop, descriptor: descriptor, .read, for: self) { $0.goOn() }
+    readEvent = LoopEvent(on: loop, descriptor: descriptor, .read, for: self) { $0.proceedSoon() }
   }
 
   private func awaitWritable() {
     guard writeEvent == nil else { return }
-    writeEvent = LoopEvent(on: loop, descriptor: descriptor, .write, for: self) { $0.goOn() }
+    writeEvent = LoopEvent(on: loop, descriptor: descriptor, .write, for: self) { $0.proceedSoon() }
   }
 
   private func end(_ fault: StoreFault) {

@@ -9,7 +9,7 @@ public final class StoreStream {
   /// Octets that one reply may have.
   public static let replyLimit = 1 << 20
   /// The pause after the store refused the user or the command.
-  private static let refusalTime = Duration.seconds(60)
+  private static let refusalPause = Duration.seconds(60)
   /// The shortest time between two commands: whoever can write to the store can keep it answering.
   private static let pace = Duration.milliseconds(5)
 
@@ -28,7 +28,7 @@ public final class StoreStream {
   private let timer = OwnedTimer()
   private var backoff = Backoff()
   private var random = SystemRandomNumberGenerator()
-  private var reading: (words: () -> [[UInt8]], take: (RESPValue) -> Bool)?
+  private var reading: (words: () -> [[UInt8]], receive: (RESPValue) -> Bool)?
   private var connectedAt: BootInstant?
   private var askedAt: BootInstant?
   /// Whether the store has answered the command since the connection last ended.
@@ -54,13 +54,13 @@ public final class StoreStream {
   ///
   /// - Parameters:
   ///   - words: gives the command that is sent next: once connected, and after each reply.
-  ///   - take: gets each reply that is no error; returns whether the next command is to be sent at once. The stream pauses
+  ///   - receive: gets each reply that is no error; returns whether the next command is to be sent at once. The stream pauses
   ///     otherwise, as it does after an error.
-  public func read(_ words: @escaping () -> [[UInt8]], _ take: @escaping (RESPValue) -> Bool) {
+  public func read(_ words: @escaping () -> [[UInt8]], _ receive: @escaping (RESPValue) -> Bool) {
     loop.assertCurrent()
     precondition(reading == nil, "a stream reads once")
     guard !isClosed else { return }
-    reading = (words, take)
+    reading = (words, receive)
   }
 
   /// Connects now, also if it is connected: the next command is asked for again. From then on the stream connects as often
@@ -136,8 +136,8 @@ public final class StoreStream {
       if reply != .null { backoff.reset() }
       hasReplied = true
       notes.up("\(command) is answered again")
-      let goesOn = reading?.take(reply) ?? false
-      // `take` is the owner's: it may have connected again or closed.
+      let goesOn = reading?.receive(reply) ?? false
+      // `receive` is the owner's: it may have connected again or closed.
       guard self.connection === connection, connection != nil else { return }
       if goesOn {
         pause(max(.zero, (askedAt ?? loop.now) + StoreStream.pace - loop.now)) { $0.ask() }
@@ -156,7 +156,7 @@ public final class StoreStream {
     case .identity, .permission:
       notes.down(.refused(command), .error, "\(command) was refused: \(error.text); not used, next attempt in 60 s")
       drop()
-      pause(StoreStream.refusalTime) { $0.open() }
+      pause(StoreStream.refusalPause) { $0.open() }
     case .unready, .cluster, .writes, .command:
       let time = backoff.next(using: &random)
       notes.down(.down, .warning, "\(command) failed: \(error.text); not used, next attempt in \(brief(time))")
@@ -171,7 +171,7 @@ public final class StoreStream {
     drop()
     switch fault {
     case .refused(let command, let error) where error.kind != .unready:
-      pause(StoreStream.refusalTime) { $0.open() }
+      pause(StoreStream.refusalPause) { $0.open() }
       notes.down(.refused(command), .error, "\(fault.text); not used, next attempt in 60 s")
     case .lost, .nonsense, .refused, .tls, .unreachable, .unusable:
       let time = backoff.next(using: &random)

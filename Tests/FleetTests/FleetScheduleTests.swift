@@ -10,18 +10,18 @@ private let millisecond: Int64 = 1_000_000
   @Test func `is halfway between question and answer`() {
     var clock = StoreClock()
     #expect(clock.time(at: 0) == nil && clock.isDue(at: 0))
-    clock.note(milliseconds: 1_700_000_000_100, sentAt: 0, now: 20 * millisecond, wallTime: 1_700_000_000)
+    clock.update(milliseconds: 1_700_000_000_100, sentAt: 0, now: 20 * millisecond, wallTime: 1_700_000_000)
     #expect(clock.time(at: 20 * millisecond) == 1_700_000_000_110)
     #expect(!clock.isDue(at: 3_599_000 * millisecond) && clock.isDue(at: 3_600_020 * millisecond))
     #expect(!clock.isOff && clock.difference == 0)
-    clock.forget()
+    clock.invalidate()
     #expect(clock.time(at: 0) == nil && clock.isDue(at: 0))
   }
 
   @Test(arguments: [(Int64(300), false), (301, true), (-300, false), (-301, true)])
   func `five minutes from ours is too far`(difference: Int64, isOff: Bool) {
     var clock = StoreClock()
-    clock.note(milliseconds: (1_700_000_000 + difference) * 1000, sentAt: 0, now: 0, wallTime: 1_700_000_000)
+    clock.update(milliseconds: (1_700_000_000 + difference) * 1000, sentAt: 0, now: 0, wallTime: 1_700_000_000)
     #expect(clock.isOff == isOff)
   }
 }

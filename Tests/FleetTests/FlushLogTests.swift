@@ -13,22 +13,22 @@ private func name(_ text: String) -> DomainName { DomainName(text: text)! }
 
   @Test func `covers what was asked for before it, and nothing else`() {
     var log = FlushLog()
-    log.note(.names([name("example.com")], andBelow: false), at: 1_000)
-    log.note(.names([name("example.net")], andBelow: true), at: 2_000)
+    log.record(.names([name("example.com")], andBelow: false), at: 1_000)
+    log.record(.names([name("example.net")], andBelow: true), at: 2_000)
     #expect(log.covers(name("example.com"), stored: 1_000) && !log.covers(name("example.com"), stored: 1_001))
     #expect(!log.covers(name("www.example.com"), stored: 0))
     #expect(log.covers(name("www.example.net"), stored: 2_000) && !log.covers(name("example.org"), stored: 0))
-    log.note(.everything, at: 1_500)
+    log.record(.everything, at: 1_500)
     #expect(log.covers(name("example.org"), stored: 1_500) && !log.covers(name("example.org"), stored: 1_501))
     #expect(log.covers(name("a.example.net"), stored: 1_600) && !log.covers(name("net"), stored: 1_600))
     // An older one takes nothing back.
-    log.note(.names([name("example.net")], andBelow: true), at: 1_550)
+    log.record(.names([name("example.net")], andBelow: true), at: 1_550)
     #expect(log.covers(name("example.net"), stored: 2_000))
   }
 
   @Test func `that can no longer be remembered by name counts for all names`() {
     var log = FlushLog()
-    for number in 0..<5_000 { log.note(.names([name("n\(number).example")], andBelow: false), at: Int64(number)) }
+    for number in 0..<5_000 { log.record(.names([name("n\(number).example")], andBelow: false), at: Int64(number)) }
     #expect(log.covers(name("n4999.example"), stored: 4_999) && !log.covers(name("n4999.example"), stored: 5_000))
     #expect(log.covers(name("n0.example"), stored: 0) && log.covers(name("other.example"), stored: 2_000))
     #expect(!log.covers(name("other.example"), stored: 2_100))

@@ -226,7 +226,7 @@ final class ScriptedLink: StoreLink, @unchecked Sendable {
 
   init(_ store: ScriptedStore) { self.store = store }
 
-  func want() {}
+  func requestUse() {}
 
   func call(_ words: [[UInt8]], timeout: Duration, _ done: @escaping Completion) {
     let loop = store.loop

@@ -234,8 +234,8 @@ import Testing
         .bulk(Array("\(fleet.store.time)-\(number)".utf8)), .array([.bulk(Array("f".utf8)), .bulk(octets)]),
       ])
     }
-    _ = level.took(.array([.array([.bulk(level.keys.flushes), .array(entries)])]))
-    _ = level.took(.null)
+    _ = level.received(.array([.array([.bulk(level.keys.flushes), .array(entries)])]))
+    _ = level.received(.null)
     #expect(level.counters.flushes == (count == 15 ? 1 : 0))
   }
 
@@ -253,7 +253,7 @@ import Testing
     var (rest, turns) = ((1...15).map(entry)[...], 0)
     while !rest.isEmpty, turns < 15 {
       turns += 1
-      #expect(level.took(.array([.array([.bulk(level.keys.flushes), .array(Array(rest))])])))
+      #expect(level.received(.array([.array([.bulk(level.keys.flushes), .array(Array(rest))])])))
       // A store sends what is behind the last entry that the daemon names.
       rest = rest.drop { entry in
         guard case .array(let parts) = entry, case .bulk(let id) = parts[0] else { return true }
@@ -262,7 +262,7 @@ import Testing
     }
     // Each has 20 KiB.
     #expect((4...8).contains(turns))
-    _ = level.took(.null)
+    _ = level.received(.null)
     fleet.loop.advance(by: .seconds(2))
     #expect(level.counters.flushes == 15)
   }
@@ -449,7 +449,7 @@ import Testing
     let keys = fleet.fleet(0).keys
     for number in 0..<6 { add([note(.names([name("n\(number).example")], andBelow: false), keys)], to: fleet) }
     // The store's clock is not known when the flush is read.
-    for number in 0..<2 { fleet.fleet(number).clock.forget() }
+    for number in 0..<2 { fleet.fleet(number).clock.invalidate() }
     add([note(.everything, keys, sentAt: fleet.store.time)], to: fleet)
     fleet.loop.advance(by: .seconds(120))
     #expect(fleet.fleet(1).counters.flushes == 7)

@@ -247,7 +247,7 @@ final class FleetScene {
     _ = try fleet.ask(0)
     fleet.loop.advance(by: .milliseconds(1))
     let level = fleet.fleet(1)
-    level.flushes.note(
+    level.flushes.record(
       .names([name("example.com")], andBelow: true), at: try #require(level.clock.time(at: fleet.loop.now.nanoseconds)))
     _ = try fleet.ask(1)
     #expect(Array(level.counters.rejected.keys) == [.flushed] && fleet.transfers == 2)
@@ -348,7 +348,7 @@ final class FleetScene {
     for error in [-700, 700] as [Int64] {
       let fleet = FleetScene(2)
       let now = fleet.loop.now.nanoseconds
-      fleet.fleet(1).clock.note(
+      fleet.fleet(1).clock.update(
         milliseconds: fleet.store.time + error, sentAt: now, now: now, wallTime: fleet.loop.wallTime)
       _ = try fleet.ask(0)
       fleet.loop.advance(by: .milliseconds(1))

@@ -32,7 +32,7 @@ import Testing
     try onLoop { loop in
       let store = try ScriptedStore(on: loop)
       let scene = ClientScene(store.settings, on: loop)
-      scene.client.want()
+      scene.client.requestUse()
       #expect(await scene.client.ask("GET", "k") == .failure(.open))
       loop.skip(.seconds(700))
       await loop.turn()

@@ -35,7 +35,7 @@ import Testing
     try onLoop { loop in
       let store = try ScriptedStore(on: loop)
       let scene = ClientScene(store.settings, on: loop)
-      scene.client.refusalTime = .zero
+      scene.client.refusalPause = .zero
       try await scene.up(loop)
       store.script = { $0[0] == command ? .error(error) : ScriptedStore.usual($0) }
       #expect(await scene.client.tell(command, "k", "1") == .failure(.error(error)))

@@ -17,8 +17,8 @@ extension FleetLevel {
   /// The store can be used from now on: it may be another one than before, or have lost its data.
   package func connected() {
     loop.assertCurrent()
-    clock.forget()
-    (timeAskedAt, signedAt, isEpochKnown) = (nil, nil, false)
+    clock.invalidate()
+    (timeAskedAt, heartbeatAt, isEpochKnown) = (nil, nil, false)
     dropWrites()
     askTime()
     // What was spent meanwhile is reported then, also if nothing more is.
@@ -28,7 +28,7 @@ extension FleetLevel {
   /// This machine has slept: its clock does not tell how long.
   package func hasSlept() {
     loop.assertCurrent()
-    clock.forget()
+    clock.invalidate()
     timeAskedAt = nil
     askTime()
   }
@@ -47,10 +47,10 @@ extension FleetLevel {
     if clock.isDue(at: loop.now.nanoseconds) { (shortestRoundTrip, measurements) = (nil, 0) }
     let sentAt = loop.preciseNow
     timeAskedAt = sentAt
-    link.post([Array("TIME".utf8)]) { [weak self] in self?.tookTime($0, sentAt) }
+    link.post([Array("TIME".utf8)]) { [weak self] in self?.receivedTime($0, sentAt) }
   }
 
-  private func tookTime(_ result: Result<RESPValue, StoreFailure>, _ sentAt: BootInstant) {
+  private func receivedTime(_ result: Result<RESPValue, StoreFailure>, _ sentAt: BootInstant) {
     guard timeAskedAt == sentAt else { return }
     timeAskedAt = nil
     let now = loop.preciseNow
@@ -64,25 +64,25 @@ extension FleetLevel {
     defer { if roundTrip > FleetLevel.shortRoundTrip, measurements < FleetLevel.mostMeasurements { askTime() } }
     if let shortestRoundTrip, shortestRoundTrip <= roundTrip { return }
     shortestRoundTrip = roundTrip
-    let wentBackFrom = clock.note(
+    let wentBackFrom = clock.update(
       milliseconds: seconds * 1_000 + microseconds / 1_000, sentAt: sentAt.nanoseconds, now: now.nanoseconds,
       wallTime: loop.wallTime)
     if let wentBackFrom {
-      flushes.note(.everything, at: wentBackFrom)
+      flushes.record(.everything, at: wentBackFrom)
       leaveMark(of: wentBackFrom)
     }
     // Before any value is used, since replies come in the order of their commands.
-    if signedAt == nil { sign() }
+    if heartbeatAt == nil { sign() }
     guard clock.isOff, let difference = clock.difference else {
-      notedDifference = nil
+      loggedDifference = nil
       return
     }
     // Each new connection measures it again.
-    if let notedDifference, abs(difference - notedDifference) <= FleetLevel.smallChange { return }
-    notedDifference = difference
+    if let loggedDifference, abs(difference - loggedDifference) <= FleetLevel.smallChange { return }
+    loggedDifference = difference
     let direction = difference > 0 ? "ahead of" : "behind"
     let text = "the store's clock is \(abs(difference)) s \(direction) this machine's"
-    note(
+    log(
       FleetNote(
         isProblem: true, text: keys.hasSecret ? "\(text): it is not used; set the clocks" : "\(text); set the clocks"))
   }

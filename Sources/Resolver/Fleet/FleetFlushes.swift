@@ -68,13 +68,13 @@ extension FleetLevel {
   /// What was read is carried out when the rest is known too, over whichever connection. The stream may have lost entries
   /// meanwhile.
   package func flushesConnected(_ isConnected: Bool) {
-    noteUsed()
+    recordUse()
     flushReading = isConnected ? .behind : .away
     backlogBegin = nil
   }
 
   /// Values of the store were used until now, if all flushes seemed to be known.
-  private func noteUsed() {
+  private func recordUse() {
     if flushReading == .current, let now = clock.time(at: loop.now.nanoseconds) { usedUntil = now }
   }
 
@@ -91,9 +91,9 @@ extension FleetLevel {
   /// Takes entries of the stream, or that there are no more, and carries out what they say.
   ///
   /// - Returns: whether to read on at once.
-  package func took(_ reply: RESPValue) -> Bool {
+  package func received(_ reply: RESPValue) -> Bool {
     loop.assertCurrent()
-    noteUsed()
+    recordUse()
     if case .null = reply, flushReading == .behind {
       caughtUp()
       return true
@@ -128,7 +128,7 @@ extension FleetLevel {
       guard note.sender != identity, !keys.hasSecret || noteOrder.insert(note) else { continue }
       // Values of the store are old at once; what may have to wait is the cache.
       let end = min(note.end(addedAt: time), latestFlush)
-      flushes.note(note.names, at: end)
+      flushes.record(note.names, at: end)
       backlog.add(note.names, until: endInCache(of: end))
     }
     if entries.count < FleetLevel.entriesAtOnce, !isCut { caughtUp() } else { flushReading = .behind }
@@ -139,9 +139,9 @@ extension FleetLevel {
   private func refused(isNew: Bool) {
     counters.refusedFlushes += 1
     guard isNew else { return }
-    if let refusalNotedAt, loop.now - refusalNotedAt < FleetLevel.refusalPause { return }
-    refusalNotedAt = loop.now
-    note(FleetNote(isProblem: true, text: "a flush was not carried out: it has another secret, or is damaged"))
+    if let refusalLoggedAt, loop.now - refusalLoggedAt < FleetLevel.refusalPause { return }
+    refusalLoggedAt = loop.now
+    log(FleetNote(isProblem: true, text: "a flush was not carried out: it has another secret, or is damaged"))
   }
 
   /// All entries are known: carries out those that were read in a row.
@@ -152,7 +152,7 @@ extension FleetLevel {
     // Entries before the first one may have been dropped from the stream. Anybody who can write to the store can fill it.
     if count >= FleetLevel.most, let begin {
       let end = min(begin, latestFlush)
-      flushes.note(.everything, at: end)
+      flushes.record(.everything, at: end)
       var all = FlushBatch()
       all.add(.everything, until: end)
       carryOut(all, isProven: false)
@@ -168,7 +168,7 @@ extension FleetLevel {
     guard !isProven, !mayFlush() else { return carryOut(batch) }
     waitingFlushes.add(batch)
     guard !flushTimer.isSet, let oldest = recentFlushes.first else { return }
-    note(
+    log(
       FleetNote(
         isProblem: false,
         text:
@@ -206,15 +206,15 @@ extension FleetLevel {
   }
 
   /// Answers of the store from before now are old for this daemon.
-  func noteFlush(_ names: FlushedNames) {
+  func recordFlush(_ names: FlushedNames) {
     loop.assertCurrent()
-    flushes.note(names, at: clock.time(at: loop.now.nanoseconds) ?? latestFlush)
+    flushes.record(names, at: clock.time(at: loop.now.nanoseconds) ?? latestFlush)
   }
 
   /// Notifies the other daemons of a flush.
   func announce(_ names: FlushedNames) async -> FlushReach {
     loop.assertCurrent()
-    link.want()
+    link.requestUse()
     guard let now = clock.time(at: loop.now.nanoseconds) else { return .failed("the store is \(report.state)") }
     announcedAt = max(now, announcedAt + 1)
     let note = FlushNote(names: names, sender: identity, sentAt: announcedAt).octets(keys)

@@ -69,20 +69,20 @@ package final class FleetLedger {
   }
 
   /// Notes what it has counted.
-  func note(_ units: FleetUnits, of account: String) {
-    remember(units, of: account)
+  func record(_ units: FleetUnits, of account: String) {
+    recordTotal(units, of: account)
     writer?.changed()
   }
 
   /// Notes what the fleet has spent, which is worth no write of its own.
-  func remember(_ units: FleetUnits, of account: String) {
+  func recordTotal(_ units: FleetUnits, of account: String) {
     guard !shared.stores.isEmpty else { return }
     shared.isAhead = true
     shared.stores[0].counted[account] = Count(day: units.day, units: units.counted, total: units.total)
   }
 
   /// The store is another one, or has lost its data: it has counted nothing, or what it had when it was last used.
-  func begin(_ epoch: [UInt8]) {
+  func switchStore(to epoch: [UInt8]) {
     let known = shared.stores.firstIndex { $0.epoch == epoch }.map { shared.stores.remove(at: $0) }
     shared.stores.insert(known ?? Store(epoch: epoch), at: 0)
     shared.stores = Array(shared.stores.prefix(FleetLedger.mostStores))

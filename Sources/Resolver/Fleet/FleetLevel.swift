@@ -57,7 +57,7 @@ package final class FleetLevel {
   /// The store's clock.
   var clock = StoreClock()
   /// The difference of the store's clock that the log knows, in seconds; nil if it knows none.
-  var notedDifference: Int64?
+  var loggedDifference: Int64?
   /// When the store was asked for its time, if it has not answered yet.
   var timeAskedAt: BootInstant?
   /// How often it has answered since the clock was due, and the shortest round trip of that: the estimate is of that one.
@@ -81,7 +81,7 @@ package final class FleetLevel {
   /// When flushes were carried out for which nobody had shown the secret.
   var recentFlushes: [BootInstant] = []
   /// When an entry that is no flush for this daemon was last logged.
-  var refusalNotedAt: BootInstant?
+  var refusalLoggedAt: BootInstant?
   /// Flushes beyond those, and the timer that carries them out.
   var waitingFlushes = FlushBatch()
   let flushTimer = OwnedTimer()
@@ -113,14 +113,14 @@ package final class FleetLevel {
   /// When they were counted.
   var countedAt: BootInstant?
   /// When this daemon last gave a sign of life over this connection.
-  var signedAt: BootInstant?
+  var heartbeatAt: BootInstant?
   let presence = OwnedTimer()
   /// Counts the daemons again that started at the same time.
   let recountTimer = OwnedTimer()
   let member: FleetMember
   /// What this daemon signs its flushes with: 16 random octets.
   let identity: [UInt8]
-  let note: @Sendable (FleetNote) -> Void
+  let log: @Sendable (FleetNote) -> Void
   /// A number from 0 to 1, so that daemons that wait for another one do not look at the same time.
   var jitter: () -> Double = { .random(in: 0...1) }
   private var writes = WriteQueue()
@@ -160,7 +160,7 @@ package final class FleetLevel {
     self.identity = identity
     self.member = member
     self.ledger = ledger
-    self.note = note
+    log = note
   }
 
   var keys: FleetKeys { settings.keys }
@@ -178,9 +178,9 @@ package final class FleetLevel {
     _ read: (FleetValue) throws(FleetRejection) -> Answer
   ) async -> Look<Answer> {
     loop.assertCurrent()
-    noteUse()
+    renewPresenceIfDue()
     guard isUsable else {
-      link.want()
+      link.requestUse()
       counters.count(.open)
       return .alone
     }
@@ -229,9 +229,9 @@ package final class FleetLevel {
     _ read: (FleetValue) throws(FleetRejection) -> Answer
   ) async -> RefreshLook<Answer> {
     loop.assertCurrent()
-    noteUse()
+    renewPresenceIfDue()
     guard isUsable, let now = clock.time(at: loop.now.nanoseconds) else {
-      link.want()
+      link.requestUse()
       return .alone
     }
     readUnits()
@@ -338,7 +338,7 @@ package final class FleetLevel {
   }
 
   /// This daemon has asked the provider. If it holds the lease and has nothing to write, the next daemon may ask.
-  func settle(_ question: FleetQuestion) {
+  func releaseLease(_ question: FleetQuestion) {
     if leases[question] == false { release(question) }
   }
 
@@ -403,7 +403,7 @@ package final class FleetLevel {
   /// - Parameters:
   ///   - lifetime: how long this daemon keeps it, in seconds.
   ///   - sentAt: when the provider was asked: a flush after that covers the answer.
-  func keep(
+  func publish(
     _ answer: HTTPDNSAnswer, to question: FleetQuestion, from provider: String, lifetime: UInt32, sentAt: BootInstant
   ) {
     guard let write = write(of: answer, to: question, from: provider, lifetime: lifetime, sentAt: sentAt) else {

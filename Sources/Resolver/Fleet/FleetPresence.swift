@@ -10,7 +10,7 @@ import Store
 
 extension FleetLevel {
   /// A daemon, and when it gave its last sign of life, in milliseconds of the store's clock.
-  package typealias SignedMember = (member: FleetMember, signedAt: Int64)
+  package typealias SignedMember = (member: FleetMember, seenAt: Int64)
 
   /// The pause between signs of life while the store is used, and while it is not.
   private static let (busyPause, idlePause) = (Duration.seconds(30), Duration.seconds(600))
@@ -26,8 +26,8 @@ extension FleetLevel {
   // MARK: Signs of life
 
   /// A question is being looked for: the others see that this daemon is there.
-  func noteUse() {
-    if let signedAt, loop.now - signedAt < FleetLevel.busyPause { return }
+  func renewPresenceIfDue() {
+    if let heartbeatAt, loop.now - heartbeatAt < FleetLevel.busyPause { return }
     sign()
   }
 
@@ -35,12 +35,12 @@ extension FleetLevel {
   package func sign() {
     armPresence()
     guard link.isUp, let now = clock.time(at: loop.now.nanoseconds) else { return }
-    if signedAt == nil {
+    if heartbeatAt == nil {
       lookForMarks()
       // Others that have just started are there by then.
       recountTimer.set(after: FleetLevel.recount, on: loop, for: self) { $0.countMembers() }
     }
-    signedAt = loop.now
+    heartbeatAt = loop.now
     if link.mayWrite, !clock.isOff || !keys.hasSecret {
       link.post([FleetLevel.add, keys.members, Array("\(now)".utf8), Array(member.text.utf8)], nil)
       let old = now - FleetMember.lifetime
@@ -81,7 +81,7 @@ extension FleetLevel {
   /// The daemons that are there, the one seen last first, and how many seconds ago that was.
   package func present() async -> [(member: FleetMember, age: Int64)] {
     guard let found = await members(), let now = clock.time(at: loop.now.nanoseconds) else { return [] }
-    return found.map { ($0.member, max(0, (now - $0.signedAt) / 1_000)) }
+    return found.map { ($0.member, max(0, (now - $0.seenAt) / 1_000)) }
       .sorted { ($0.1, $0.0.host, $0.0.id) < ($1.1, $1.0.host, $1.0.id) }
   }
 
@@ -114,7 +114,7 @@ extension FleetLevel {
   /// One sign of life for each daemon: after a reload it has another fingerprint.
   private static func latest(_ members: [SignedMember]) -> [SignedMember] {
     var latest: [String: SignedMember] = [:]
-    for found in members where latest[found.member.id].map({ $0.signedAt <= found.signedAt }) ?? true {
+    for found in members where latest[found.member.id].map({ $0.seenAt <= found.seenAt }) ?? true {
       latest[found.member.id] = found
     }
     return Array(latest.values)
@@ -186,7 +186,7 @@ extension FleetLevel {
         } else {
           continue
         }
-        flushes.note(.everything, at: min(end, now + StoreClock.longestStep))
+        flushes.record(.everything, at: min(end, now + StoreClock.longestStep))
       }
     }
   }

@@ -18,7 +18,7 @@ extension FleetLevel {
   package func spent(own: Int, day: Int64, of account: String) {
     loop.assertCurrent()
     guard settings.sharesUnits else { return }
-    change(account) { $0.note(own: own, day: day) }
+    change(account) { $0.update(own: own, day: day) }
     report(account)
   }
 
@@ -39,9 +39,9 @@ extension FleetLevel {
         guard case .success(.bulk(let octets)) = result,
           let total = String(decoding: octets, as: UTF8.self).number(in: NumberRange.units)
         else { return }
-        self?.change(account) { $0.saw(total: total, day: day) }
+        self?.change(account) { $0.received(total: total, day: day) }
         guard let self, isEpochKnown, let units = units[account] else { return }
-        ledger.remember(units, of: account)
+        ledger.recordTotal(units, of: account)
       }
     }
   }
@@ -68,7 +68,7 @@ extension FleetLevel {
         return
       }
       units[account]?.counted(increment, total: Int(clamping: total))
-      if let units = units[account] { ledger.note(units, of: account) }
+      if let units = units[account] { ledger.record(units, of: account) }
       if total == Int64(increment.units) { deleteOldDays(of: account, before: increment.day) }
       add(account)
     }
@@ -90,7 +90,7 @@ extension FleetLevel {
       guard let self, case .success(.bulk(let found)) = result, found.count <= FleetLedger.longestEpoch else { return }
       let known = ledger.epoch
       if known != found {
-        ledger.begin(found)
+        ledger.switchStore(to: found)
         if known != nil { lost() }
       }
       guard !isEpochKnown || known != found else { return }
@@ -104,11 +104,11 @@ extension FleetLevel {
     counters.losses += 1
     for (account, known) in units {
       let counted = ledger.units(of: account)
-      units[account]?.wasLost(counted: counted.day == known.day ? counted.counted : 0)
+      units[account]?.storeLostData(counted: counted.day == known.day ? counted.counted : 0)
     }
     lastFlush = FleetLevel.firstEntry
     // Its list of daemons is another one too.
-    signedAt = nil
+    heartbeatAt = nil
     sign()
     (backlogCount, backlogBegin) = (0, nil)
     // Otherwise the stream begins again with the next connection.

@@ -24,7 +24,7 @@ extension Resolver {
   private func carryOut(_ flush: RemoteFlush) async {
     let counts = await self.flush(NameSelection(flush.names), storedBefore: flush.before)
     if let problem = counts.saveProblem {
-      fleet?.note(
+      fleet?.log(
         FleetNote(isProblem: true, text: "what another daemon flushed is still in the cache file: \(problem)"))
     }
   }
@@ -60,7 +60,7 @@ extension Resolver {
       value throws(FleetRejection) in
       try self.finish(value, to: fetch.asked, fleet)
     }
-    defer { fleet.settle(shared) }
+    defer { fleet.releaseLease(shared) }
     switch look {
     case .found(let result): return result
     case .alone, .leads: return fetch.isDisplaced ? .failure(.limited(.places)) : await askProviders(fetch)
@@ -103,7 +103,7 @@ extension Resolver {
     // The scope of a subnet other than the client's does not apply to the client.
     let sent = upstream.subnet(for: asked.question.clientSubnet)
     if sent == nil || sent != asked.question.clientSubnet { answer.scopePrefixLength = nil }
-    fleet.keep(answer, to: shared, from: upstream.name, lifetime: finished.lifetime, sentAt: sentAt)
+    fleet.publish(answer, to: shared, from: upstream.name, lifetime: finished.lifetime, sentAt: sentAt)
   }
 
   // MARK: Flushes
@@ -111,7 +111,7 @@ extension Resolver {
   /// Flushes names here and, unless that is not wanted, in the other daemons of the fleet.
   package func flush(_ names: FlushedNames, everywhere: Bool) async -> (counts: FlushCounts, reach: FlushReach?) {
     // Nothing flushed comes back from the store.
-    fleet?.noteFlush(names)
+    fleet?.recordFlush(names)
     let announcement = everywhere && fleet != nil ? Task(executorPreference: loop) { await self.announce(names) } : nil
     let counts = await flush(NameSelection(names))
     return (counts, await announcement?.value)
@@ -120,7 +120,7 @@ extension Resolver {
   /// Takes entries of the stream of flushes.
   ///
   /// - Returns: whether to read on at once.
-  package func took(flushes reply: RESPValue) -> Bool { fleet?.took(reply) ?? false }
+  package func took(flushes reply: RESPValue) -> Bool { fleet?.received(reply) ?? false }
 
   private func announce(_ names: FlushedNames) async -> FlushReach? { await fleet?.announce(names) }
 
@@ -179,7 +179,7 @@ extension Resolver {
     guard let fleet, let asked = question(wanted), let shared = sharedQuestion(asked, firstProvider(asked)) else {
       return
     }
-    fleet.settle(shared)
+    fleet.releaseLease(shared)
   }
 }
 
