@@ -1,11 +1,15 @@
-// FleetKeys.swift -- the names under which daemons of one site meet in the store, and the keys that seal what lies there.
+// FleetKeys.swift -- names of keys in the store, and encryption keys.
+//
+// "Sealed" is encrypted and authenticated with AES-256-GCM. With a secret, answers and flushes are sealed, and the
+// names of the keys of answers and leases are derived from it. Without one, every client with write access to the store
+// can forge them.
 
 import Ciphers
 import DNSWire
 import Files
 import Glibc
 
-/// What a question for the fleet consists of: daemons meet only where all of it is the same.
+/// A question as the fleet identifies it. Daemons share an answer only if all members are equal.
 public struct FleetQuestion: Hashable, Sendable {
   /// QNAME in lower case.
   public var name: DomainName
@@ -15,9 +19,9 @@ public struct FleetQuestion: Hashable, Sendable {
   public var dnssecOK: Bool
   /// The CD bit.
   public var checkingDisabled: Bool
-  /// The client subnet that goes to a provider; nil for none.
+  /// The client subnet that is sent to the provider; nil for none.
   public var subnet: IPPrefix?
-  /// All that makes the answers of two configurations differ: 32 octets.
+  /// Hash of the settings that affect the answer: 32 octets.
   public var fingerprint: [UInt8]
 
   /// Creates a question.
@@ -34,7 +38,7 @@ public struct FleetQuestion: Hashable, Sendable {
   }
 }
 
-/// The keys of one site in the store.
+/// Composes the names of keys in the store, and seals values, for one site.
 public struct FleetKeys: Sendable {
   private let prefix: String
   private let site: [UInt8]
@@ -43,13 +47,13 @@ public struct FleetKeys: Sendable {
   private let sealing: HMACSHA256?
   private let flushing: [UInt8]?
 
-  /// The version of all names and formats.
+  /// Version of the names and formats; part of each name and value.
   static let version: UInt8 = 1
 
   /// - Parameters:
   ///   - namespace: the prefix of every key.
-  ///   - site: daemons of other sites do not share answers.
-  ///   - secret: seals values and hides names; nil for none.
+  ///   - site: only daemons of the same site share answers.
+  ///   - secret: seals values and hides queried names; nil for none.
   public init(namespace: String, site: String, secret: [UInt8]?) {
     prefix = "\(namespace):\(FleetKeys.version):"
     self.site = Array(site.utf8)
@@ -61,23 +65,23 @@ public struct FleetKeys: Sendable {
   /// Whether values are sealed.
   public var hasSecret: Bool { sealing != nil }
 
-  /// The key of the answer to a question.
+  /// The key of the answer to a question: `PREFIX:1:c:…`.
   public func answer(_ question: FleetQuestion) -> [UInt8] { key("c", question) }
 
-  /// The key of the lease for a question: who holds it asks the provider.
+  /// The key of the lease for a question: `PREFIX:1:l:…`. The daemon that holds the lease asks the provider.
   public func lease(_ question: FleetQuestion) -> [UInt8] { key("l", question) }
 
   /// The stream of flushes.
   public var flushes: [UInt8] { Array("\(prefix)f".utf8) }
-  /// The sorted set of daemons.
+  /// The sorted set of daemons, by the time of their last heartbeat.
   public var members: [UInt8] { Array("\(prefix)d".utf8) }
-  /// A value that changes when the store has lost everything.
+  /// The value here identifies the store's data. A different value means another store, or lost data.
   public var epoch: [UInt8] { Array("\(prefix)epoch".utf8) }
 
-  /// The counter of a provider's billing units on one day.
+  /// The counter of an account's billing units on one day (UTC).
   ///
   /// - Parameters:
-  ///   - account: stands for the provider's account; without a colon.
+  ///   - account: identifies the provider's account; contains no colon.
   ///   - day: days since 1970.
   public func units(_ account: String, day: Int64) -> [UInt8] {
     var (seconds, date) = (time_t(day.clamped(to: NumberRange.days)) * 86_400, tm())
@@ -86,7 +90,8 @@ public struct FleetKeys: Sendable {
     return Array("\(prefix)u:\(account):\(number)".utf8)
   }
 
-  /// Stands for what two daemons must have in common to share answers: secret, site and configuration, in this order.
+  /// Hashes of secret, site and default route, in this order, separated by `.`. `FleetMember.difference(from:)`
+  /// compares them.
   ///
   /// - Parameter route: the fingerprint of the default route.
   public func fingerprint(of route: [UInt8]) -> String {
@@ -115,20 +120,22 @@ public struct FleetKeys: Sendable {
 
   // MARK: Seals
 
-  /// Seals a value for its key. Each key has a sealing key of its own, so random nonces never meet under one.
+  /// Seals a value for its key; nil without a secret.
+  ///
+  /// Each name has its own encryption key, so that random nonces of different names cannot collide under one key.
   func seal(_ value: [UInt8], for key: [UInt8]) -> [UInt8]? {
     sealing.map { Seal.seal(value, key: $0.code(of: key), associated: key) }
   }
 
-  /// Opens a value that was sealed for its key; nil if it was not.
+  /// Decrypts a value; nil if it was not sealed with this secret for this key.
   func open(_ sealed: ArraySlice<UInt8>, for key: [UInt8]) -> [UInt8]? {
     sealing.flatMap { Seal.open(sealed, key: $0.code(of: key), associated: key) }
   }
 
-  /// Seals an entry of the stream of flushes.
+  /// Seals an entry of the stream of flushes; nil without a secret.
   func sealFlush(_ entry: [UInt8]) -> [UInt8]? { flushing.map { Seal.seal(entry, key: $0, associated: flushes) } }
 
-  /// Opens an entry of the stream of flushes; nil if it is not sealed with this secret.
+  /// Decrypts an entry of the stream of flushes; nil if it was not sealed with this secret.
   func openFlush(_ sealed: ArraySlice<UInt8>) -> [UInt8]? {
     flushing.flatMap { Seal.open(sealed, key: $0, associated: flushes) }
   }

@@ -1,17 +1,18 @@
-// FleetMember.swift -- a daemon as the others of its fleet see it.
+// FleetMember.swift -- a daemon's entry in the store's list of daemons.
 
-/// A daemon in the store's sorted set, whose score is the time when it was last there.
+/// A member of the sorted set of daemons. Its score is the time of its last heartbeat, in milliseconds of the store's
+/// clock.
 public struct FleetMember: Hashable, Sendable {
-  /// How long a member counts as there, in milliseconds: two of the longest pauses between its signs of life, and more.
+  /// How long after its last heartbeat a daemon is listed, in milliseconds: two idle heartbeats and a margin.
   public static let lifetime: Int64 = 1_260_000
 
-  /// Random for each daemon: 16 octets in hexadecimal.
+  /// Random identifier of the daemon: 16 octets in hexadecimal.
   public var id: String
-  /// The version of the program.
+  /// The program's version.
   public var version: String
-  /// The fingerprint of its secret, site and default route; answers are shared where it is the same.
+  /// `FleetKeys.fingerprint(of:)`. Daemons with equal fingerprints share answers.
   public var fingerprint: String
-  /// The name of the machine.
+  /// The machine's host name.
   public var host: String
 
   /// Creates a member.
@@ -22,17 +23,17 @@ public struct FleetMember: Hashable, Sendable {
     self.host = host
   }
 
-  /// What keeps two daemons from sharing.
+  /// Why two daemons do not share answers.
   public enum Difference: Hashable, Sendable {
-    /// Another secret: neither answers nor flushes are shared.
+    /// Different secret; flushes are not shared either.
     case secret
-    /// Another site: answers are not shared.
+    /// Different site.
     case site
-    /// Other providers, rules or limits: answers are not shared.
+    /// Different providers, rules or limits of the default route.
     case configuration
   }
 
-  /// The first difference between it and another daemon; nil if there is none.
+  /// The first difference in the order secret, site, configuration; nil if the fingerprints are equal.
   public func difference(from other: FleetMember) -> Difference? {
     guard fingerprint != other.fingerprint else { return nil }
     let (own, others) = (fingerprint.split(separator: "."), other.fingerprint.split(separator: "."))
@@ -40,10 +41,11 @@ public struct FleetMember: Hashable, Sendable {
     return own[0] != others[0] ? .secret : own[1] != others[1] ? .site : .configuration
   }
 
-  /// The member of the set.
+  /// The member as it is stored in the set.
   public var text: String { "\(id)|\(version)|\(fingerprint)|\(host)" }
 
-  /// Reads a member; nil if it is none. Characters that could disturb a terminal are replaced.
+  /// Parses a member; nil if malformed. Everything but printable ASCII becomes `?`, since commands print it to a
+  /// terminal.
   public init?(text: String) {
     let parts = text.split(separator: "|", maxSplits: 3, omittingEmptySubsequences: false)
     guard parts.count == 4, text.utf8.count <= 512 else { return nil }

@@ -1,49 +1,49 @@
-// FleetValue.swift -- an answer as it lies in the store, and every check before it is used.
+// FleetValue.swift -- wire format of an answer in the store, and its validation.
 //
-//   version (1 octet), form (1: 0 plain, 1 sealed), then in the clear or sealed:
+//   version (1 octet), form (1: 0 plain, 1 sealed), then plain or sealed:
 //   flags (1: 1 AD, 2 scope, 4 extended error), scope (1), extended error (2), stored (8), expires (8), length of the
 //   provider's name (1), its name, DNS message with its question
 
 import DNSWire
 
-/// Why a value of the store is not used. The raw values are labels of metrics.
+/// Why a value from the store is not used. The raw values are labels of metrics.
 public enum FleetRejection: String, Error, CaseIterable, Sendable {
-  /// Larger than any value.
+  /// Larger than `FleetValue.mostOctets`.
   case size
-  /// Of another version, or cut short.
+  /// Another version, or too short.
   case version
-  /// Not sealed with this secret, or sealed where there is none.
+  /// Not sealed with this secret, or sealed although this daemon has no secret.
   case seal
-  /// No DNS response.
+  /// Not a DNS response, or malformed.
   case message
-  /// The response to another question.
+  /// A response to another question.
   case question
-  /// Times that cannot be: from the future, or living longer than the records allow.
+  /// Impossible times: in the future, or a lifetime longer than the records allow.
   case lifetime
-  /// Less than a second is left.
+  /// Expires within 1 s.
   case expired
-  /// From before a flush that covers its name.
+  /// Fetched before a flush of its name.
   case flushed
-  /// Records that an answer of a provider could not have either.
+  /// Records that would be refused in a provider's own response, too.
   case records
 }
 
-/// An answer that a daemon shares.
+/// A shared answer.
 public struct FleetValue: Equatable, Sendable {
   /// The largest value, in octets.
   public static let mostOctets = 64 << 10
-  /// How far a time may be ahead of ours, since clocks are estimated, in milliseconds.
+  /// By how much a time may be ahead of the local estimate of the store's clock, in milliseconds.
   public static let tolerance: Int64 = 1_000
 
-  /// The response with its question: RCODE, answer and authority section with the TTLs that they had when it came.
+  /// The response with its question. TTLs are those at the time of the fetch.
   public var message: Message
   /// SCOPE PREFIX-LENGTH; nil for none.
   public var scope: Int?
-  /// The provider's extended error.
+  /// The provider's extended DNS error (RFC 8914); nil for none.
   public var extendedError: ExtendedError?
-  /// When the question was sent, in milliseconds of the store's clock.
+  /// When the provider was asked, in milliseconds of the store's clock.
   public var stored: Int64
-  /// When it expires, by the same clock.
+  /// When the answer expires, in milliseconds of the store's clock.
   public var expires: Int64
   /// The provider's name in the configuration of the daemon that asked it.
   public var provider: String
@@ -60,7 +60,7 @@ public struct FleetValue: Equatable, Sendable {
     self.provider = provider
   }
 
-  /// The octets for the store; nil if they would be too many.
+  /// Composes the value, sealed if there is a secret; nil if it exceeds `mostOctets`.
   public func octets(for key: [UInt8], _ keys: FleetKeys) -> [UInt8]? {
     guard let wire = try? message.compose() else { return nil }
     var body: [UInt8] = []
@@ -79,10 +79,11 @@ public struct FleetValue: Equatable, Sendable {
     return octets.count <= FleetValue.mostOctets ? octets : nil
   }
 
-  /// Reads the octets of the store. What the records are worth is the caller's to check.
+  /// Parses and validates a value; the caller still has to check the records.
   ///
   /// - Parameters:
-  ///   - question: what was asked for.
+  ///   - key: the key under which the value was found.
+  ///   - question: the question that the value must answer.
   ///   - now: milliseconds of the store's clock.
   public init(
     _ octets: [UInt8], for key: [UInt8], _ keys: FleetKeys, question: FleetQuestion, now: Int64
@@ -111,7 +112,7 @@ public struct FleetValue: Equatable, Sendable {
       throw .version
     }
     self.provider = provider
-    // No daemon writes a record that cannot be read.
+    // Daemons write only records that they have parsed: one that is malformed is forged or corrupt.
     guard let message = try? Message.parse(Array(body.dropFirst(length))), message.header.qr, !message.header.tc,
       message.unreadableRecordCount == 0
     else { throw .message }
@@ -126,6 +127,6 @@ public struct FleetValue: Equatable, Sendable {
     guard expires - now >= 1_000 else { throw .expired }
   }
 
-  /// The longest life of any answer, in milliseconds: TTLs have 31 bits.
+  /// The longest lifetime of any answer, in milliseconds: TTLs have 31 bits.
   private static let longestLife = Int64(Int32.max) * 1_000
 }

@@ -1,17 +1,17 @@
-// FlushBatch.swift -- flushes that are carried out together: going through a cache once is enough for all of them.
+// FlushBatch.swift -- merges flushes, so that one pass through the cache carries out all of them.
 
 import DNSWire
 
-/// Flushes that came one after another, as few. It may flush more than they say: of two flushes of names the later time counts
-/// for both, and too many names count as everything.
+/// Several flushes merged into at most three. The result may flush more than the originals: merged names share the
+/// latest cut-off, and more than 20,000 names become a flush of everything.
 public struct FlushBatch: Sendable {
-  /// The most names before they count as everything.
+  /// The most names; more become a flush of everything.
   static let most = 20_000
 
   private var everythingUntil: Int64?
   private var alone = Part()
   private var andBelow = Part()
-  /// The number of flushes.
+  /// The number of flushes that were added.
   public private(set) var count: UInt64 = 0
 
   private struct Part {
@@ -19,15 +19,15 @@ public struct FlushBatch: Sendable {
     var until = Int64.min
   }
 
-  /// Creates a batch of nothing.
+  /// Creates an empty batch.
   public init() {}
 
-  /// Whether there is nothing to flush.
+  /// Whether no flush was added.
   public var isEmpty: Bool { count == 0 }
 
   /// Adds a flush.
   ///
-  /// - Parameter time: milliseconds of the store's clock.
+  /// - Parameter time: the cut-off, in milliseconds of the store's clock.
   public mutating func add(_ names: FlushedNames, until time: Int64) {
     count += 1
     switch names {
@@ -52,7 +52,7 @@ public struct FlushBatch: Sendable {
     part.until = max(part.until, time)
   }
 
-  /// What is flushed, and until when it was asked for, in milliseconds of the store's clock: at most three parts.
+  /// The merged flushes with their cut-offs in milliseconds of the store's clock; at most three.
   public var parts: [(names: FlushedNames, until: Int64)] {
     var parts: [(FlushedNames, Int64)] = []
     if let everythingUntil { parts.append((.everything, everythingUntil)) }

@@ -1,4 +1,4 @@
-// FlushLog.swift -- which names were flushed when, for all daemons of a fleet.
+// FlushLog.swift -- the wire format of a flush, replay protection, and the cut-offs of recent flushes.
 
 import DNSWire
 
@@ -6,10 +6,10 @@ import DNSWire
 public enum FlushedNames: Hashable, Sendable {
   /// Everything.
   case everything
-  /// Some names, and what is below them if that is wanted.
+  /// Some names and, if `andBelow`, all names below them.
   case names([DomainName], andBelow: Bool)
 
-  /// Whether it covers a name in lower case.
+  /// Whether the flush includes a name. The name must be in lower case.
   public func covers(_ name: DomainName) -> Bool {
     switch self {
     case .everything: true
@@ -19,38 +19,39 @@ public enum FlushedNames: Hashable, Sendable {
   }
 }
 
-/// A flush as it lies in the stream: who sent it, and what it removes.
+/// An entry of the stream of flushes:
 ///
-///   version (1 octet), form (1: 0 plain, 1 sealed), then in the clear or sealed: kind (1: 0 everything, 1 names, 2 names
-///   and below), sender (16), sent (8), number of names (2), names in wire form
+///   version (1 octet), form (1: 0 plain, 1 sealed), then plain or sealed: kind (1: 0 everything, 1 names, 2 names and
+///   below), sender (16), sent (8), number of names (2), names in wire format
 public struct FlushNote: Equatable, Sendable {
-  /// The most names in one flush: a command has no more, and an entry of the stream has to be less than 64 KiB.
+  /// The most names in one flush: a command accepts no more, and an entry must be smaller than 64 KiB.
   public static let mostNames = 256
 
-  /// What it removes.
+  /// The flushed names.
   public var names: FlushedNames
-  /// The daemon that sent it: 16 octets.
+  /// The identity of the daemon that sent it: 16 octets.
   public var sender: [UInt8]
-  /// When it was sent, in milliseconds of the store's clock, and later than the sender's note before.
+  /// When it was sent, in milliseconds of the store's clock. Strictly increasing for each sender.
   public var sentAt: Int64
 
-  /// How far an entry's time in the stream may be behind that of its note, in milliseconds.
+  /// How long after `sentAt` an entry may have been added to the stream, in milliseconds. The cut-off of a later entry
+  /// is capped.
   private static let longestWay: Int64 = 1_000
 
-  /// Creates a note.
+  /// Creates a flush.
   public init(names: FlushedNames, sender: [UInt8], sentAt: Int64) {
     self.names = names
     self.sender = sender
     self.sentAt = sentAt
   }
 
-  /// Until when what was asked for is flushed, in milliseconds of the store's clock. An entry that somebody has added to the
-  /// stream again, as it can be read there, flushes nothing that its first one did not.
+  /// The cut-off, in milliseconds of the store's clock: answers fetched at or before this time are flushed. An attacker
+  /// can copy an entry and add it to the stream again; the copy's cut-off is at most 1 s after the flush was sent.
   ///
-  /// - Parameter added: the time of its entry in the stream.
+  /// - Parameter added: the time in the ID of the stream's entry, in milliseconds.
   public func end(addedAt added: Int64) -> Int64 { min(added, sentAt + FlushNote.longestWay) }
 
-  /// The octets for the stream.
+  /// Composes the entry, sealed if there is a secret.
   public func octets(_ keys: FleetKeys) -> [UInt8] {
     var (kind, listed): (UInt8, [DomainName]) = (0, [])
     if case .names(let names, let andBelow) = names { (kind, listed) = (andBelow ? 2 : 1, names) }
@@ -62,7 +63,7 @@ public struct FlushNote: Equatable, Sendable {
     return [FleetKeys.version, sealed == nil ? 0 : 1] + (sealed ?? body)
   }
 
-  /// Reads the octets of the stream; nil if they are no flush, or not sealed with this secret.
+  /// Parses an entry; nil if malformed, or not sealed with this secret.
   public init?(_ octets: [UInt8], _ keys: FleetKeys) {
     guard octets.count > 2, octets[0] == FleetKeys.version, (octets[1] == 1) == keys.hasSecret else { return nil }
     guard let body = octets[1] == 1 ? keys.openFlush(octets[2...]) : Array(octets[2...]) else { return nil }
@@ -85,10 +86,10 @@ public struct FlushNote: Equatable, Sendable {
     names = body[0] == 0 ? .everything : .names(listed, andBelow: body[0] == 2)
   }
 
-  /// The times that a note may have: far from the ends of their type.
+  /// Valid values of `sentAt`. Sums with any of them do not overflow.
   private static let times = 0...(Int64.max / 4)
 
-  /// The index behind the root label of the name at the beginning.
+  /// The index after the name at the start of `octets`; nil if its root label is missing.
   private static func end(ofNameIn octets: ArraySlice<UInt8>) -> Int? {
     var index = octets.startIndex
     while index < octets.endIndex {
@@ -100,21 +101,23 @@ public struct FlushNote: Equatable, Sendable {
   }
 }
 
-/// Which sealed notes are new. Each daemon's notes have ascending times. A stranger with access to the store can add any number
-/// of recorded ones to the stream again.
+/// Replay protection for sealed flushes: an attacker with access to the store can add recorded entries to the stream
+/// again. A flush is new if it was sent after the last accepted one of the same daemon.
 public struct NoteOrder: Sendable {
-  /// The most daemons that are remembered one by one.
+  /// The most daemons with a time of their own.
   static let most = 1_000
 
-  /// The times of the latest notes.
+  /// When each daemon's last accepted flush was sent.
   private var latest: [[UInt8]: Int64] = [:]
-  /// The time of the latest note of a daemon that was forgotten. Of those that are not known, only later notes are new.
+  /// The latest time that was removed from `latest`. Daemons that are not in `latest` must exceed it.
   private var floor = Int64.min
 
-  /// Remembers nothing.
+  /// Creates an empty history.
   public init() {}
 
-  /// Remembers a note; returns whether it is new.
+  /// Returns whether a flush is new, and records it if so.
+  ///
+  /// - Complexity: O(1); O(n) in the known daemons if there are more than `most`.
   public mutating func insert(_ note: FlushNote) -> Bool {
     guard note.sentAt > latest[note.sender, default: floor] else { return false }
     latest[note.sender] = note.sentAt
@@ -125,12 +128,13 @@ public struct NoteOrder: Sendable {
   }
 }
 
-/// The flushes of a fleet that values of the store may be older than.
+/// The cut-offs of recent flushes, by name. Nothing is deleted in the store: a value that was fetched at or before the
+/// cut-off of its name is not used.
 public struct FlushLog: Sendable {
-  /// The most names that are remembered one by one.
+  /// The most names with a cut-off of their own.
   static let most = 4_096
 
-  /// When a name was last flushed, alone and with what is below it.
+  /// The latest cut-offs of a name: by flushes of the name only, and by flushes that include the names below.
   private struct Times {
     var alone = Int64.min
     var andBelow = Int64.min
@@ -138,16 +142,16 @@ public struct FlushLog: Sendable {
   }
 
   private var times: [DomainName: Times] = [:]
-  /// Everything that is not newer than this was flushed.
+  /// The cut-off for all names.
   private var everythingUntil = Int64.min
 
   /// Creates an empty log.
   public init() {}
 
-  /// Notes a flush.
+  /// Records a flush.
   ///
-  /// - Parameter time: milliseconds of the store's clock.
-  /// - Complexity: O(n) in the names of the flush; rarely in all names that are remembered.
+  /// - Parameter time: the cut-off, in milliseconds of the store's clock.
+  /// - Complexity: O(n) in the names of the flush; O(m log m) in all known names each time that these exceed `most`.
   public mutating func record(_ names: FlushedNames, at time: Int64) {
     guard time > everythingUntil else { return }
     guard case .names(let names, let andBelow) = names else { return recordEverything(until: time) }
@@ -157,7 +161,7 @@ public struct FlushLog: Sendable {
       times[name] = known
     }
     guard times.count > FlushLog.most else { return }
-    // What cannot be remembered name by name counts for all names: the older half.
+    // Merge the older half into a flush of everything: too much is flushed rather than too little.
     let sorted = times.values.map(\.latest).sorted()
     recordEverything(until: sorted[sorted.count / 2])
   }
@@ -167,11 +171,11 @@ public struct FlushLog: Sendable {
     times = times.filter { $0.value.latest > time }
   }
 
-  /// Whether a value for a name was flushed after its question had been sent.
+  /// Whether a flush covers a value, that is, its provider was asked at or before the cut-off of its name.
   ///
   /// - Parameters:
   ///   - name: in lower case.
-  ///   - stored: milliseconds of the store's clock.
+  ///   - stored: when the provider was asked, in milliseconds of the store's clock.
   /// - Complexity: O(n) in the labels of the name.
   public func covers(_ name: DomainName, stored: Int64) -> Bool {
     if stored <= everythingUntil { return true }

@@ -1,8 +1,9 @@
-// LeaseWait.swift -- when a daemon looks again for an answer that another one is fetching.
+// LeaseWait.swift -- when a daemon polls the store for an answer that another daemon is fetching.
 
-/// The times of further looks, after another daemon got the lease.
+/// The pauses between polls after another daemon has won the lease. Polls happen about 10, 30, 70 and 150 ms after the
+/// first lookup, and so on: each pause is twice the one before.
 public struct LeaseWait: Sequence, IteratorProtocol, Sendable {
-  /// The first pause in nanoseconds; each further one is twice as long: after 10, 30, 70, 150 ms and so on.
+  /// In nanoseconds.
   private static let firstPause = 10e6
   private static let jitter = 0.2
 
@@ -12,18 +13,18 @@ public struct LeaseWait: Sequence, IteratorProtocol, Sendable {
   private let spread: Double
 
   /// - Parameters:
-  ///   - longest: how long to wait at most, in nanoseconds (`fleet.wait`).
-  ///   - median: the provider's median round trip in nanoseconds; nil if it is not known.
-  ///   - random: from 0 to 1, so that the waiting daemons do not look at the same time.
+  ///   - longest: the longest total wait in nanoseconds (`fleet.wait`).
+  ///   - median: the provider's median round trip in nanoseconds; nil if unknown. The total wait is at most twice this.
+  ///   - random: jitter from 0 to 1, so that the waiting daemons do not poll at the same time.
   public init(longest: Int64, median: Int64?, random: Double) {
     end = Swift.min(longest, median.map { 2 * $0 } ?? longest)
     spread = 1 + LeaseWait.jitter * (2 * random - 1)
   }
 
-  /// The pause before the next look in nanoseconds; nil if there is none.
+  /// The pause before the next poll in nanoseconds; nil at the end of the wait.
   public mutating func next() -> Int64? {
     guard elapsed < end else { return nil }
-    // The last look is at the end of the wait.
+    // The last poll is at the end of the wait.
     let next = Swift.min(Int64(pause * spread), end - elapsed)
     pause *= 2
     elapsed += next

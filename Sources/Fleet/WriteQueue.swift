@@ -1,16 +1,16 @@
-// WriteQueue.swift -- values on their way to the store, which no client waits for.
+// WriteQueue.swift -- values to be written to the store. No client waits for them.
 
-/// Values in the order in which they came, within bounds: the oldest make room.
+/// A bounded first-in, first-out queue. When it is full, the oldest values are dropped.
 public struct WriteQueue: Sendable {
-  /// A value and its key.
+  /// One value to write.
   public struct Write: Hashable, Sendable {
-    /// The question that it answers.
+    /// The question that the value answers.
     public var question: FleetQuestion
-    /// The key.
+    /// The key in the store.
     public var key: [UInt8]
-    /// The value.
+    /// The value as composed.
     public var value: [UInt8]
-    /// For how long the store keeps it, in milliseconds.
+    /// The store's expiry (`PX`), in milliseconds.
     public var lifetime: Int64
 
     /// Creates a write.
@@ -26,26 +26,27 @@ public struct WriteQueue: Sendable {
 
   /// The most values.
   public static let mostValues = 1_024
-  /// The most octets of all values.
+  /// The most octets of all keys and values.
   public static let mostOctets = 1 << 20
 
   private var writes: [Write?] = []
   private var first = 0
   private var octets = 0
-  /// Values that were dropped.
+  /// How many values were dropped since the start.
   public private(set) var dropped: UInt64 = 0
 
   /// Creates an empty queue.
   public init() {}
 
-  /// Whether nothing waits.
+  /// Whether the queue is empty.
   public var isEmpty: Bool { first == writes.count }
-  /// The number of values that wait.
+  /// The number of queued values.
   public var count: Int { writes.count - first }
 
   /// Adds a value.
   ///
-  /// - Returns: those that had to make room.
+  /// - Returns: the values that were dropped to make room; the caller releases their leases.
+  /// - Complexity: O(1) amortized.
   public mutating func add(_ write: Write) -> [Write] {
     writes.append(write)
     octets += write.octets
@@ -59,7 +60,7 @@ public struct WriteQueue: Sendable {
 
   /// Drops all values.
   ///
-  /// - Returns: those.
+  /// - Returns: the dropped values.
   public mutating func removeAll() -> [Write] {
     let removed = writes.compactMap(\.self)
     (writes, first, octets) = ([], 0, 0)
@@ -67,7 +68,7 @@ public struct WriteQueue: Sendable {
     return removed
   }
 
-  /// Takes the oldest value; nil if there is none.
+  /// Removes and returns the oldest value; nil if the queue is empty.
   public mutating func next() -> Write? {
     guard !isEmpty, let write = writes[first] else { return nil }
     writes[first] = nil
