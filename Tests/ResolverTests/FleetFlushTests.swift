@@ -468,7 +468,7 @@ import Testing
     let stranger = FleetKeys(namespace: "httpdnsd", site: "", secret: nil)
     fleet.streams[1].isAway = true
     add([note(www, stranger)], to: fleet)
-    #expect(fleet.notes.all == ["a flush was not carried out: it has another secret, or is damaged"])
+    #expect(fleet.notes.all == ["ignored a flush from the store: different secret, or corrupt entry"])
     fleet.streams[1].isAway = false
     fleet.loop.advance(by: .milliseconds(10))
     #expect(fleet.fleet(1).counters.refusedFlushes == 1 && fleet.notes.all.count == 1)
@@ -556,7 +556,7 @@ import Testing
       Issue.record("not refused")
       return
     }
-    #expect(reason.hasPrefix("the store refused it: NOPERM"))
+    #expect(reason.hasPrefix("the store refused the flush: NOPERM"))
     fleet.store.condition = .down
     let level = fleet.fleet(0)
     level.describe = { FleetReport(store: StoreReport(state: "away", isUp: false, since: .now), own: level.member) }

@@ -1,15 +1,15 @@
-// AccountUnits.swift -- one provider's part in the units of a fleet.
+// AccountUnits.swift -- connects one provider's billing units to the fleet's count.
 
 import Upstreams
 
-/// Passes a provider's units on to the fleet. Resolver's loop only.
+/// Reports one account's units to the fleet. Resolver's loop only.
 package final class AccountUnits: UnitSharing {
   private weak var fleet: FleetLevel?
   private let account: String
 
   /// - Parameters:
-  ///   - account: stands for the provider's account; without a colon.
-  ///   - isLimited: whether the day's units have a limit.
+  ///   - account: identifies the provider's account; contains no colon.
+  ///   - isLimited: whether the provider has `units_per_day`; then the fleet's total is read before each lookup.
   package init(_ fleet: FleetLevel, account: String, isLimited: Bool) {
     self.fleet = fleet
     self.account = account

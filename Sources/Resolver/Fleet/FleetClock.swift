@@ -1,4 +1,4 @@
-// FleetClock.swift -- the beginning of a connection to the store, and the store's time.
+// FleetClock.swift -- starts to use a connection to the store, and measures the store's clock.
 
 import EventLoop
 import Files
@@ -6,26 +6,26 @@ import Fleet
 import Store
 
 extension FleetLevel {
-  /// By how many seconds the difference of the store's clock has to change for another line in the log.
+  /// The clock's difference is logged again if it has changed by more than this, in seconds.
   private static let smallChange: Int64 = 60
 
-  /// A round trip of `TIME` that is short enough: half of it is the error of the estimate.
+  /// The measurement ends with a round trip of at most this. The error of the estimate is up to half the round trip.
   private static let shortRoundTrip = Duration.milliseconds(10)
-  /// How often the time is asked for until a round trip is short.
+  /// The most requests of one measurement.
   private static let mostMeasurements = 5
 
-  /// The store can be used from now on: it may be another one than before, or have lost its data.
+  /// The connection is up. The store may be a different one than before, or may have lost its data.
   package func connected() {
     loop.assertCurrent()
     clock.invalidate()
     (timeAskedAt, heartbeatAt, isEpochKnown) = (nil, nil, false)
     dropWrites()
     askTime()
-    // What was spent meanwhile is reported then, also if nothing more is.
+    // Also reports the units that were spent while the store was down.
     askEpoch()
   }
 
-  /// This machine has slept: its clock does not tell how long.
+  /// The machine was suspended: the estimate of the store's clock may be wrong and is measured again.
   package func hasSlept() {
     loop.assertCurrent()
     clock.invalidate()
@@ -33,15 +33,15 @@ extension FleetLevel {
     askTime()
   }
 
-  /// Ends all timers.
+  /// Cancels all timers and callbacks. The link is the caller's to close.
   package func close() {
     loop.assertCurrent()
     for timer in [presence, recountTimer, flushTimer, walkTimer, writeTimer] { timer.cancel() }
-    // Tasks that still wait for a reply outlive the connections.
+    // Tasks that wait for a reply hold this object longer than the connections live.
     (flushHere, onLoss, describe) = (nil, nil, { nil })
   }
 
-  /// Asks the store for its time, once at a time.
+  /// Sends `TIME`, unless a request is in flight.
   func askTime() {
     guard link.isUp, timeAskedAt == nil else { return }
     if clock.isDue(at: loop.now.nanoseconds) { (shortestRoundTrip, measurements) = (nil, 0) }
@@ -54,7 +54,7 @@ extension FleetLevel {
     guard timeAskedAt == sentAt else { return }
     timeAskedAt = nil
     let now = loop.preciseNow
-    // A late answer says little about when the store wrote it.
+    // After a longer round trip the error of the estimate is too large.
     guard now - sentAt < .seconds(1), case .success(.array(let parts)) = result, parts.count == 2,
       let seconds = FleetLevel.number(parts[0], in: NumberRange.seconds),
       let microseconds = FleetLevel.number(parts[1], in: 0...999_999)
@@ -71,20 +71,21 @@ extension FleetLevel {
       flushes.record(.everything, at: wentBackFrom)
       leaveMark(of: wentBackFrom)
     }
-    // Before any value is used, since replies come in the order of their commands.
+    // Sends the lookup of marks before any GET. Replies come in the order of their commands, so the marks are known
+    // before a value is used.
     if heartbeatAt == nil { sign() }
     guard clock.isOff, let difference = clock.difference else {
       loggedDifference = nil
       return
     }
-    // Each new connection measures it again.
+    // Each new connection measures the clock again: do not repeat the line.
     if let loggedDifference, abs(difference - loggedDifference) <= FleetLevel.smallChange { return }
     loggedDifference = difference
     let direction = difference > 0 ? "ahead of" : "behind"
     let text = "the store's clock is \(abs(difference)) s \(direction) this machine's"
     log(
       FleetNote(
-        isProblem: true, text: keys.hasSecret ? "\(text): it is not used; set the clocks" : "\(text); set the clocks"))
+        isProblem: true, text: "\(text)\(keys.hasSecret ? ": the store is not used" : ""); set both clocks by NTP"))
   }
 
   private static func number(_ value: RESPValue, in range: ClosedRange<Int64>) -> Int64? {

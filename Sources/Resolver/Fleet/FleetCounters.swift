@@ -1,22 +1,22 @@
-// FleetCounters.swift -- what the second level has done, for metrics and commands.
+// FleetCounters.swift -- counters of the shared cache, for metrics and commands.
 
 import Fleet
 import Store
 import Telemetry
 
-/// How a look at the store ended. The raw values are labels of metrics.
+/// The outcome of a lookup in the store. The raw values are labels of metrics.
 package enum FleetResult: String, CaseIterable, Sendable {
-  /// An answer of another daemon.
+  /// Another daemon's answer was used.
   case hit
-  /// The store has none.
+  /// The store has no answer.
   case miss
-  /// The store did not answer in time.
+  /// The store did not reply in time.
   case timeout
-  /// The store answered with an error.
+  /// The store replied with an error, or the connection ended.
   case error
-  /// The store's value did not pass a check.
+  /// The value failed a check.
   case rejected
-  /// The store is down, so that it was not asked.
+  /// The store was not usable, or too many commands were in flight.
   case open
 
   init(_ failure: StoreFailure) {
@@ -31,42 +31,43 @@ package enum FleetResult: String, CaseIterable, Sendable {
 
 /// Leases by outcome.
 package struct LeaseCounters: Sendable, Equatable {
-  /// This daemon asked for all.
+  /// This daemon got the lease and asked the provider.
   package var won: UInt64 = 0
-  /// Another one was asking.
+  /// Another daemon had the lease.
   package var lost: UInt64 = 0
-  /// Of the lost ones: its answer did not come in time.
+  /// Of `lost`: the other daemon's answer did not arrive in time.
   package var expired: UInt64 = 0
-  /// The store gave no lease.
+  /// The store failed, or takes no writes.
   package var failed: UInt64 = 0
 }
 
 /// Counters since the start.
 package struct FleetCounters: Sendable {
-  /// Looks for answers of clients' questions by result, in the order of `FleetResult`.
+  /// Lookups for clients' questions by result, in the order of `FleetResult`; refreshes are not counted.
   package private(set) var looks: [UInt64] = Array(repeating: 0, count: FleetResult.allCases.count)
-  /// Values that were refused, by the check.
+  /// Values that failed a check, by the check.
   package var rejected: [FleetRejection: UInt64] = [:]
   package var leases = LeaseCounters()
-  /// Refreshes: another daemon's answer was adopted, this one asked for all, this one asked alone.
+  /// Refreshes: `adopted` used another daemon's answer; `led` were made with the lease, for all daemons; `alone` were
+  /// made without one.
   package var adopted: UInt64 = 0
   package var led: UInt64 = 0
   package var alone: UInt64 = 0
-  /// Values that the store took, and those that it did not.
+  /// Values that the store confirmed; values that it refused or did not confirm, or that were not sent because it
+  /// currently refuses writes.
   package var writes: UInt64 = 0
   package var failedWrites: UInt64 = 0
-  /// How often the store had lost its data.
+  /// How often the store was found to be replaced or without its data.
   package var losses: UInt64 = 0
-  /// Flushes of other daemons that were carried out, and entries of the stream that were none.
+  /// Flushes of other daemons that were carried out, and entries that were ignored: malformed, or with another secret.
   package var flushes: UInt64 = 0
   package var refusedFlushes: UInt64 = 0
-  /// The times of exchanges that an answer waited for.
+  /// Round trips to the store for lookups and leases.
   package var latency = LatencyHistogram()
 
-  /// Creates counters of 0.
   package init() {}
 
-  /// The number of looks with a result.
+  /// The number of lookups with a result.
   package func count(of result: FleetResult) -> UInt64 { looks[FleetResult.allCases.firstIndex(of: result) ?? 0] }
 
   mutating func count(_ result: FleetResult) {

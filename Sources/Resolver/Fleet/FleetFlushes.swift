@@ -1,60 +1,66 @@
-// FleetFlushes.swift -- flushes that all daemons of a fleet carry out, also those that were away when one was made.
+// FleetFlushes.swift -- sends flushes to all daemons of the fleet, and carries out those of others.
 //
-// A flush is an entry of a stream in the store. Each daemon reads the stream over a connection of its own, from the last entry
-// that it knows.
+// A flush is an entry of a stream in the store. Each daemon reads the stream over a separate connection, from the last
+// entry that it knows, so a daemon that was disconnected carries out the flush after it reconnects. While it may have
+// missed entries, it uses no value of the store.
+//
+// A flush has a cut-off: answers fetched at or before this time are flushed. For values of the store the cut-off
+// applies as soon as the entry is read (`FlushLog`). In the cache it may apply later: a pass through the whole cache is
+// expensive, so flushes within a second share one, and unauthenticated flushes are limited to a few a minute.
 
 import DNSWire
 import EventLoop
 import Fleet
 import Store
 
-/// A flush of another daemon, for this one's cache.
+/// A flush of another daemon, to be carried out in this daemon's cache.
 package struct RemoteFlush: Sendable {
-  /// What is flushed.
+  /// The flushed names.
   package var names: FlushedNames
-  /// Only what was stored before is flushed.
+  /// The cut-off: entries that were stored before this time are flushed.
   package var before: BootInstant
 }
 
-/// Whether the other daemons were notified of a flush.
+/// The outcome of sending a flush to the other daemons.
 package enum FlushReach: Hashable, Sendable {
-  /// So many other daemons are there, nil if the store does not say, and so many more that cannot read the flush: they have
-  /// another secret.
+  /// The number of other daemons (nil if unknown), and the number of those that cannot decrypt the flush because their
+  /// secret is different; these are not part of the first number.
   case notified(Int?, strangers: Int = 0)
-  /// The store is down, or refused it: only this daemon's cache was flushed.
+  /// Only this daemon's cache was flushed, for this reason.
   case failed(String)
 }
 
-/// How far a daemon has read the stream of flushes.
+/// How far this daemon has read the stream of flushes.
 enum FlushReading {
-  /// It has no connection for that.
+  /// The stream's connection is down.
   case away
-  /// There may be entries that it does not know: values of the store may be older than a flush.
+  /// There may be unread entries, so values of the store may be older than a flush and are not used.
   case behind
-  /// It knows all entries, and waits for the next one.
+  /// All entries are read; XREAD blocks until the next one.
   case current
 }
 
 extension FleetLevel {
-  /// The most entries that are read at once: together they are less than 1 MiB.
+  /// Entries per XREAD. An entry is smaller than 64 KiB, so a reply is smaller than 1 MiB.
   private static let entriesAtOnce = 15
-  /// The octets of these entries that are looked at in one turn, unless the first has more: what they say takes time.
+  /// Octets of entries that are parsed in one turn of the loop, to bound its time; the first entry is always parsed.
   private static let octetsAtOnce = 64 << 10
-  /// The entries that the store keeps of the stream, about.
+  /// The stream's approximate length (MAXLEN ~).
   private static let most = 1_000
-  /// Anybody who can write to the store can make all daemons fetch everything again, by flushes where there is no secret,
-  /// and by more entries than the stream holds: so often in a minute they are carried out, and what is more waits.
+  /// At most this many unauthenticated flushes a minute; further ones are queued and merged. An attacker with write
+  /// access to the store could otherwise keep all caches empty: without a secret by flushes, with one by adding more
+  /// entries than the stream holds, since a daemon that may have missed a flush flushes everything.
   private static let mostPerMinute = 6
-  /// The shortest time between two walks through the cache.
+  /// The shortest time between two passes through the cache.
   private static let walkPause = Duration.seconds(1)
-  /// How long a stream may be dead before TCP's keepalive notices, and more, in milliseconds.
+  /// Longer than a dead stream can go unnoticed by TCP keepalive, in milliseconds.
   private static let longestUnnoticed: Int64 = 300_000
-  /// The pause between lines about entries that are no flushes for this daemon.
+  /// The shortest time between log lines about ignored entries.
   private static let refusalPause = Duration.seconds(3_600)
-  /// The ID that is before that of every entry.
+  /// Smaller than the ID of every entry.
   static let firstEntry = "0-0"
 
-  /// The command that reads the stream: what is there already, and then what comes.
+  /// XREAD: without BLOCK until caught up, then blocking.
   package var nextFlush: [[UInt8]] {
     let block = flushReading == .current ? [Array("BLOCK".utf8), Array("0".utf8)] : []
     return [Array("XREAD".utf8)] + block + [
@@ -63,34 +69,36 @@ extension FleetLevel {
     ]
   }
 
-  /// The connection that reads the stream is there, or is gone.
+  /// Called when the stream's connection opens or closes.
   ///
-  /// What was read is carried out when the rest is known too, over whichever connection. The stream may have lost entries
-  /// meanwhile.
+  /// Entries that were read before stay in `backlog`, and are carried out once all entries are read, also over a later
+  /// connection. `backlogBegin` starts again: meanwhile the store may have trimmed entries.
   package func flushesConnected(_ isConnected: Bool) {
     recordUse()
     flushReading = isConnected ? .behind : .away
     backlogBegin = nil
   }
 
-  /// Values of the store were used until now, if all flushes seemed to be known.
+  /// Sets `usedUntil` to now if values of the store could be used until now.
   private func recordUse() {
     if flushReading == .current, let now = clock.time(at: loop.now.nanoseconds) { usedUntil = now }
   }
 
-  /// Until when the cache is flushed, by a flush of what was asked for until a time, in milliseconds of the store's clock.
+  /// The cut-off to apply to our cache for a flush with cut-off `end`, both in milliseconds of the store's clock.
   ///
-  /// A value from before the flush may have been taken from the store as long as the flush was not known: for as long as a
-  /// stream can be dead unnoticed. A flush that is older, such as one that somebody repeats, flushes no more than it did.
+  /// Until this daemon read the flush it may have copied flushed values from the store into its cache, so the cut-off
+  /// is the last time at which it used the store. This holds only for flushes that are not older than a dead stream can
+  /// go unnoticed; others, such as replayed ones, keep their cut-off.
   private func endInCache(of end: Int64) -> Int64 {
     let ownBegin = wasCurrent ? nil : clock.time(at: createdAt.nanoseconds)
     guard let used = usedUntil ?? ownBegin, used - end <= FleetLevel.longestUnnoticed else { return end }
     return max(end, used)
   }
 
-  /// Takes entries of the stream, or that there are no more, and carries out what they say.
+  /// Handles a reply to XREAD: parses its entries, and carries them out once all are read. Null means that there are no
+  /// more.
   ///
-  /// - Returns: whether to read on at once.
+  /// - Returns: whether to send the next XREAD at once; false makes the stream pause.
   package func received(_ reply: RESPValue) -> Bool {
     loop.assertCurrent()
     recordUse()
@@ -101,7 +109,7 @@ extension FleetLevel {
     guard case .array(let streams) = reply, case .array(let stream)? = streams.first, stream.count == 2,
       case .array(let entries) = stream[1], (1...FleetLevel.entriesAtOnce).contains(entries.count)
     else {
-      // It is not known why, nor what was missed.
+      // Malformed reply: entries may have been missed.
       flushReading = .behind
       return false
     }
@@ -115,7 +123,7 @@ extension FleetLevel {
         isCut = octetsRead > 0 && octetsRead + octets.count > FleetLevel.octetsAtOnce
         octetsRead += octets.count
       }
-      // The rest is read again.
+      // The next XREAD reads the remaining entries again.
       guard !isCut else { break }
       lastFlush = String(decoding: id, as: UTF8.self)
       if backlogBegin == nil { backlogBegin = time }
@@ -124,9 +132,10 @@ extension FleetLevel {
         refused(isNew: isNew)
         continue
       }
-      // Without a secret, a stranger could send a note of another daemon with a time that hides all its later ones.
+      // Replay protection needs the secret. Without one, an attacker could forge an entry of another daemon with a time
+      // in the future, and all later flushes of that daemon would be ignored.
       guard note.sender != identity, !keys.hasSecret || noteOrder.insert(note) else { continue }
-      // Values of the store are old at once; what may have to wait is the cache.
+      // The cut-off applies to values of the store at once, to the cache when the backlog is carried out.
       let end = min(note.end(addedAt: time), latestFlush)
       flushes.record(note.names, at: end)
       backlog.add(note.names, until: endInCache(of: end))
@@ -135,21 +144,23 @@ extension FleetLevel {
     return lastFlush != before
   }
 
-  /// An entry of the stream is none for this daemon. One that was there before may be of an earlier secret.
+  /// Counts an entry that is malformed or has another secret. It is logged only if it was added while this daemon was
+  /// reading: an older one may be from before a change of the secret.
   private func refused(isNew: Bool) {
     counters.refusedFlushes += 1
     guard isNew else { return }
     if let refusalLoggedAt, loop.now - refusalLoggedAt < FleetLevel.refusalPause { return }
     refusalLoggedAt = loop.now
-    log(FleetNote(isProblem: true, text: "a flush was not carried out: it has another secret, or is damaged"))
+    log(FleetNote(isProblem: true, text: "ignored a flush from the store: different secret, or corrupt entry"))
   }
 
-  /// All entries are known: carries out those that were read in a row.
+  /// All entries are read: carries out the backlog.
   private func caughtUp() {
     let (batch, begin, count) = (backlog, backlogBegin, backlogCount)
     (backlog, backlogBegin, backlogCount) = (FlushBatch(), nil, 0)
     (flushReading, wasCurrent, usedUntil) = (.current, true, nil)
-    // Entries before the first one may have been dropped from the stream. Anybody who can write to the store can fill it.
+    // With a full stream, entries before the first one may have been trimmed: flush everything up to there. This counts
+    // as unauthenticated, since every client with write access can fill the stream.
     if count >= FleetLevel.most, let begin {
       let end = min(begin, latestFlush)
       flushes.record(.everything, at: end)
@@ -160,9 +171,9 @@ extension FleetLevel {
     carryOut(batch, isProven: keys.hasSecret)
   }
 
-  /// Carries out flushes, or lets them wait.
+  /// Carries out flushes, or queues them if there were too many unauthenticated ones.
   ///
-  /// - Parameter isProven: whether their senders have shown the secret.
+  /// - Parameter isProven: whether the senders are authenticated, that is, the entries were sealed with the secret.
   private func carryOut(_ batch: FlushBatch, isProven: Bool) {
     guard !batch.isEmpty else { return }
     guard !isProven, !mayFlush() else { return carryOut(batch) }
@@ -171,8 +182,8 @@ extension FleetLevel {
     log(
       FleetNote(
         isProblem: false,
-        text:
-          "more than \(FleetLevel.mostPerMinute) flushes of others within a minute: further ones wait for up to 60 s"))
+        text: "more than \(FleetLevel.mostPerMinute) unauthenticated flushes within 60 s: "
+          + "further ones are delayed for up to 60 s"))
     flushTimer.set(after: max(.zero, oldest + .seconds(60) - loop.now), on: loop, for: self) {
       let waiting = $0.waitingFlushes
       $0.waitingFlushes = FlushBatch()
@@ -180,7 +191,7 @@ extension FleetLevel {
     }
   }
 
-  /// Carries out flushes, those of a second together: each time, the whole cache may have to be gone through.
+  /// Carries out flushes in the cache; those within a second share one pass.
   private func carryOut(_ batch: FlushBatch) {
     nextFlushes.add(batch)
     guard !walkTimer.isSet else { return }
@@ -193,25 +204,26 @@ extension FleetLevel {
     (nextFlushes, flushedAt) = (FlushBatch(), loop.now)
     counters.flushes += batch.count
     for (names, end) in batch.parts {
-      // Without the store's time the flush counts for everything that is here now.
+      // Without the store's time the cut-off is now.
       let age = clock.time(at: loop.now.nanoseconds).map { end > $0 ? 0 : min($0 - end, Int64(Int32.max)) } ?? 0
       flushHere?(RemoteFlush(names: names, before: loop.now + .milliseconds(-age)))
     }
   }
 
-  /// The latest time of a flush that is believed: of a later one no value would ever be used.
+  /// The latest valid cut-off, in milliseconds of the store's clock. Later ones are capped: a cut-off in the far future
+  /// would make all values of the store unusable.
   private var latestFlush: Int64 {
     if let now = clock.time(at: loop.now.nanoseconds) { return now + 1_000 }
     return (loop.wallTime + StoreClock.mostDifference) * 1_000
   }
 
-  /// Answers of the store from before now are old for this daemon.
+  /// Records this daemon's own flush: values of the store that were fetched until now are not used.
   func recordFlush(_ names: FlushedNames) {
     loop.assertCurrent()
     flushes.record(names, at: clock.time(at: loop.now.nanoseconds) ?? latestFlush)
   }
 
-  /// Notifies the other daemons of a flush.
+  /// Adds a flush to the stream, then counts the daemons that read it. Each of the commands times out after 1 s.
   func announce(_ names: FlushedNames) async -> FlushReach {
     loop.assertCurrent()
     link.requestUse()
@@ -224,9 +236,9 @@ extension FleetLevel {
     ]
     switch await call(words) {
     case .success: break
-    case .failure(.error(let text)): return .failed("the store refused it: \(text)")
-    case .failure(.timeout): return .failed("the store has not answered within a second; it may have taken it")
-    case .failure where link.isUp: return .failed("the store has not replied; it may have taken it")
+    case .failure(.error(let text)): return .failed("the store refused the flush: \(text)")
+    case .failure(.timeout): return .failed("no reply from the store within 1 s; it may have accepted the flush")
+    case .failure where link.isUp: return .failed("no reply from the store; it may have accepted the flush")
     case .failure: return .failed("the store is \(report.state)")
     }
     guard let others = await members()?.filter({ $0.member.id != member.id }) else { return .notified(nil) }
@@ -234,14 +246,14 @@ extension FleetLevel {
     return .notified(others.count - strangers, strangers: strangers)
   }
 
-  /// Sends a command of a person, who waits for up to a second.
+  /// Sends an operator's command; times out after 1 s.
   private func call(_ words: [[UInt8]]) async -> Result<RESPValue, StoreFailure> {
     await withCheckedContinuation { continuation in
       link.call(words, timeout: .seconds(1)) { continuation.resume(returning: $0) }
     }
   }
 
-  /// Counts a flush for which nobody has shown the secret; returns whether it is carried out.
+  /// Counts an unauthenticated flush against the limit; returns false if the limit is reached.
   private func mayFlush() -> Bool {
     let now = loop.now
     recentFlushes.removeAll { now - $0 >= .seconds(60) }
@@ -250,7 +262,7 @@ extension FleetLevel {
     return true
   }
 
-  /// The milliseconds in an entry's ID.
+  /// The milliseconds of an entry's ID (`MILLISECONDS-SEQUENCE`); nil if malformed.
   private static func time(ofEntry id: [UInt8]) -> Int64? {
     let text = String(decoding: id.prefix { $0 != UInt8(ascii: "-") }, as: UTF8.self)
     return UInt64(text).map { Int64(min($0, UInt64(StoreClock.times.upperBound))) }

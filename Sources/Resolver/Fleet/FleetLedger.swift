@@ -1,9 +1,12 @@
-// FleetLedger.swift -- stores what the store has counted of this daemon's units, so that neither a restart nor a reload adds
-// them to the fleet's again.
+// FleetLedger.swift -- saves how many of this daemon's units the store has counted, so that neither a restart nor a
+// reload adds them again.
 //
-// Resolver's loop only. The file has lines of text: this daemon's number among the members, then for each store, the present
-// one first, its epoch, both in hexadecimal, and one line per account: the account, the day in days since 1970, this daemon's
-// units, and those of the fleet as far as this daemon knew.
+// Resolver's loop only. The file is text. After the header come this daemon's identifier and, for each store, the
+// current one first, its epoch and one line per account:
+//
+//   member HEX
+//   epoch HEX
+//   ACCOUNT DAY OWN TOTAL      DAY in days since 1970; this daemon's units; the fleet's units by the last reply
 
 import Ciphers
 import DNSWire
@@ -13,21 +16,21 @@ import Fleet
 import Persistence
 import Upstreams
 
-/// Units that a store has counted, in the state directory.
+/// The file `fleet` in the state directory.
 package final class FleetLedger {
   private let shared = Shared()
   private let writer: StateWriter?
 
   private final class Shared {
-    /// Whether there is more to know than in the file, though not worth a write of its own.
+    /// Whether totals have changed since the last write. That alone does not schedule a write.
     var isAhead = false
     var member = RandomOctets.generate(count: 16)
-    /// The present one first.
+    /// The current store first.
     var stores: [Store] = []
   }
 
   private struct Store {
-    /// What marks its data.
+    /// Identifies the store's data (`FleetKeys.epoch`).
     var epoch: [UInt8]
     var counted: [String: Count] = [:]
   }
@@ -38,50 +41,52 @@ package final class FleetLedger {
     var total: Int
   }
 
-  /// The longest epoch that is stored, in octets: a daemon makes one of some 40.
+  /// The longest valid epoch in octets; daemons write about 40.
   static let longestEpoch = 128
 
-  /// Stores that are remembered: a daemon may be moved to another one and back.
+  /// Stores in the file: a daemon may be moved to another store and back.
   private static let mostStores = 4
   private static let delay = Duration.seconds(10)
   private static let largest = 64 * 1024
   private static let firstLine = "httpdnsd fleet 1"
 
-  /// Creates a ledger that forgets with the process.
+  /// Creates a ledger without a file.
   package init() { writer = nil }
 
-  /// Reads the stored units. A line that is unreadable, and those after it, are skipped.
+  /// Reads the file. The first malformed line and all lines after it are ignored.
   package init(_ file: StateFile, on loop: any Loop) {
     writer = StateWriter(file, on: loop, after: FleetLedger.delay) { [shared] in FleetLedger.content(shared) }
     FleetLedger.read(file.read(limit: FleetLedger.largest) ?? [], into: shared)
   }
 
-  /// This daemon among the members of a fleet, also after a restart: 16 octets in hexadecimal.
+  /// Identifies this daemon in the list of daemons, also after a restart: 16 octets in hexadecimal.
   package var member: String { Hexadecimal.encode(shared.member) }
 
-  /// What marks the store's data; nil if this daemon has not used a store yet.
+  /// The epoch of the current store; nil if this daemon has not used a store yet.
   var epoch: [UInt8]? { shared.stores.first?.epoch }
 
-  /// What the store has counted of an account.
+  /// What the current store has counted of an account.
   func units(of account: String) -> FleetUnits {
     shared.stores.first?.counted[account].map { FleetUnits(counted: $0.units, day: $0.day, total: $0.total) }
       ?? FleetUnits()
   }
 
-  /// Notes what it has counted.
+  /// Records what the current store has counted, and schedules a write.
   func record(_ units: FleetUnits, of account: String) {
     recordTotal(units, of: account)
     writer?.changed()
   }
 
-  /// Notes what the fleet has spent, which is worth no write of its own.
+  /// Records what the current store has counted, without scheduling a write: only the fleet's total has changed, which
+  /// happens at each lookup.
   func recordTotal(_ units: FleetUnits, of account: String) {
     guard !shared.stores.isEmpty else { return }
     shared.isAhead = true
     shared.stores[0].counted[account] = Count(day: units.day, units: units.counted, total: units.total)
   }
 
-  /// The store is another one, or has lost its data: it has counted nothing, or what it had when it was last used.
+  /// Makes the store with this epoch the current one. An unknown epoch has counted nothing: the store is new, or has
+  /// lost its data.
   func switchStore(to epoch: [UInt8]) {
     let known = shared.stores.firstIndex { $0.epoch == epoch }.map { shared.stores.remove(at: $0) }
     shared.stores.insert(known ?? Store(epoch: epoch), at: 0)

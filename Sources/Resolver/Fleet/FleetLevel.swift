@@ -1,7 +1,10 @@
-// FleetLevel.swift -- the second level of the cache: answers and leases that the daemons of a site share in a store.
+// FleetLevel.swift -- the shared cache: answers and leases that the daemons of a site share in a store.
 //
-// It helps or it is absent: nothing here waits longer than `fleet.timeout` for the store, and nothing at all while the store
-// is down. Resolver's loop only.
+// A miss of the own cache is looked up with GET. If the store has no answer, SET NX requests a lease. The daemon that
+// gets it asks the provider and writes the answer; the others poll for that answer.
+//
+// The store is optional. A lookup waits at most `fleet.timeout` for the store, all commands together, and does not wait
+// while the store is down. Without a usable answer the caller asks the provider. Resolver's loop only.
 
 import DNSWire
 import EventLoop
@@ -13,40 +16,40 @@ import Telemetry
 
 /// Shares answers with the other daemons of a site.
 package final class FleetLevel {
-  /// How a daemon takes part.
+  /// Settings.
   package struct Settings: Sendable {
-    /// The names of keys, and the seals.
+    /// Composes the names of keys, and seals values.
     package var keys: FleetKeys
-    /// How long an answer waits for the store at most, all exchanges together (`fleet.timeout`).
+    /// The longest time that a lookup waits for the store, all commands together (`fleet.timeout`).
     package var timeout = Duration.milliseconds(20)
-    /// How long it waits for another daemon that asks already (`fleet.wait`).
+    /// The longest time that a lookup waits for another daemon that holds the lease (`fleet.wait`).
     package var wait = Duration.milliseconds(150)
-    /// Whether `units_per_day` counts for the fleet (`fleet.units`).
+    /// Whether `units_per_day` limits the fleet rather than each daemon (`fleet.units`).
     package var sharesUnits = true
 
-    /// Creates settings with the defaults of the configuration.
+    /// The other members get the defaults of the configuration.
     package init(keys: FleetKeys) { self.keys = keys }
   }
 
-  /// What a look at the store has brought.
+  /// Result of a lookup.
   enum Look<Answer> {
-    /// Another daemon's answer, which has passed every check.
+    /// Another daemon's answer; it has passed every check.
     case found(Answer)
-    /// This daemon asks the provider for all of them.
+    /// This daemon holds the lease: it asks the provider for all daemons.
     case leads
-    /// The store does not help: this daemon asks the provider for itself.
+    /// No answer and no lease: this daemon asks the provider for itself.
     case alone
   }
 
-  /// What a look at the store before a refresh has brought.
+  /// Result of a lookup before a refresh.
   enum RefreshLook<Answer> {
-    /// Another daemon's younger answer.
+    /// Another daemon's answer that expires later than the cached one.
     case found(Answer)
-    /// This daemon refreshes for all of them.
+    /// This daemon holds the lease: it refreshes for all daemons.
     case leads
-    /// Another daemon is refreshing, and there is time to wait for it.
+    /// Another daemon holds the lease, and the caller may wait: it looks up again later.
     case waits
-    /// The store does not help, or the other daemon has not refreshed: this daemon does.
+    /// No answer and no lease, and the caller does not wait: this daemon refreshes for itself.
     case alone
   }
 
@@ -54,101 +57,109 @@ package final class FleetLevel {
   let link: any StoreLink
   var settings: Settings
   var counters = FleetCounters()
-  /// The store's clock.
   var clock = StoreClock()
-  /// The difference of the store's clock that the log knows, in seconds; nil if it knows none.
+  /// The difference of the store's clock in the last log line about it, in seconds; nil if the clocks agree.
   var loggedDifference: Int64?
-  /// When the store was asked for its time, if it has not answered yet.
+  /// When the `TIME` in flight was sent; nil for none.
   var timeAskedAt: BootInstant?
-  /// How often it has answered since the clock was due, and the shortest round trip of that: the estimate is of that one.
+  /// Replies to `TIME` in this measurement, and the shortest round trip among them; the estimate is taken from that
+  /// one.
   var measurements = 0
   var shortestRoundTrip: Duration?
   var flushes = FlushLog()
   /// How far the stream of flushes has been read over this connection.
   var flushReading = FlushReading.away
-  /// Until when values of the store may have been used since then, in milliseconds of the store's clock; nil if none was.
+  /// When values of the store were last usable before `flushReading` left `.current`, in milliseconds of the store's
+  /// clock; nil after this daemon has caught up.
   var usedUntil: Int64?
-  /// Whether it was ever current; what the cache has from before may be of the store as well.
+  /// Whether `flushReading` was ever `.current`. Until then the cache may contain values of the store from before the
+  /// start.
   var wasCurrent = false
   let createdAt: BootInstant
-  /// The ID of the last entry of the stream of flushes that is known.
+  /// The ID of the last entry of the stream that was read.
   var lastFlush = FleetLevel.firstEntry
-  /// Flushes that were read since it was current, how many entries that were, and the time of the first one over this
-  /// connection.
+  /// Flushes that were read but are not carried out before all entries are read, the number of these entries, and the
+  /// time of the first one over this connection.
   var backlog = FlushBatch()
   var backlogCount = 0
   var backlogBegin: Int64?
-  /// When flushes were carried out for which nobody had shown the secret.
+  /// When unauthenticated flushes were carried out within the last minute.
   var recentFlushes: [BootInstant] = []
-  /// When an entry that is no flush for this daemon was last logged.
+  /// When an ignored entry was last logged.
   var refusalLoggedAt: BootInstant?
-  /// Flushes beyond those, and the timer that carries them out.
+  /// Unauthenticated flushes over the limit, and the timer that carries them out.
   var waitingFlushes = FlushBatch()
   let flushTimer = OwnedTimer()
-  /// Which sealed flushes of others are new.
+  /// Replay protection for sealed flushes.
   var noteOrder = NoteOrder()
-  /// When this daemon sent its latest flush, in milliseconds of the store's clock.
+  /// When this daemon sent its last flush, in milliseconds of the store's clock.
   var announcedAt = Int64.min
-  /// Flushes that are carried out in the cache together, the timer for that, and when it was last done.
+  /// Flushes for the next pass through the cache, the timer of that pass, and when the last one was.
   var nextFlushes = FlushBatch()
   let walkTimer = OwnedTimer()
   var flushedAt: BootInstant?
   /// Carries out a flush of another daemon in this one's cache.
   var flushHere: ((RemoteFlush) -> Void)?
-  /// Called when the store has lost its data: its stream begins again.
+  /// Called when the store was replaced or has lost its data. The owner must read the stream again from its start.
   package var onLoss: (() -> Void)?
   /// The units of each account.
   var units: [String: FleetUnits] = [:]
-  /// What the store has counted of this daemon's units, across restarts.
+  /// How many of this daemon's units the store has counted, across restarts.
   let ledger: FleetLedger
-  /// The accounts whose units have a limit, and those of them whose counter is being read.
+  /// The accounts with `units_per_day`, and those of them whose counter is being read.
   package var limitedAccounts: Set<String> = []
   var accountsBeingRead: Set<String> = []
-  /// Whether the store has been asked on this connection whether it has lost its data.
+  /// Whether the store's epoch was read over this connection.
   var isEpochKnown = false
-  /// Begins a report by what the connections know.
+  /// Returns a report with the state of the connections; nil once they are closed.
   package var describe: () -> FleetReport? = { nil }
-  /// How many daemons there were at the last sign of life.
+  /// The number of daemons at the last count.
   var memberCount: Int?
-  /// When they were counted.
+  /// When the daemons were last counted.
   var countedAt: BootInstant?
-  /// When this daemon last gave a sign of life over this connection.
+  /// When this daemon last sent a heartbeat over this connection; nil before the first one.
   var heartbeatAt: BootInstant?
+  /// Sends heartbeats while the store is not used.
   let presence = OwnedTimer()
-  /// Counts the daemons again that started at the same time.
+  /// Counts the daemons again soon after the first heartbeat, for daemons that start together.
   let recountTimer = OwnedTimer()
   let member: FleetMember
-  /// What this daemon signs its flushes with: 16 random octets.
+  /// Identifies this daemon in its flushes and leases: 16 random octets.
   let identity: [UInt8]
   let log: @Sendable (FleetNote) -> Void
-  /// A number from 0 to 1, so that daemons that wait for another one do not look at the same time.
+  /// Returns a number from 0 to 1, so that daemons that wait for the same answer do not poll at the same time.
   var jitter: () -> Double = { .random(in: 0...1) }
   private var writes = WriteQueue()
+  /// Writes in flight.
   private var writing = 0
-  /// Looks that wait for the store.
+  /// Commands in flight for which a lookup waits.
   private var looking = 0
-  /// Questions whose lease this daemon holds, and whether the answer is in `writes`.
+  /// The leases that this daemon holds; true if the answer is in `writes`, so that the lease is released after the
+  /// write.
   private var leases: [FleetQuestion: Bool] = [:]
   let writeTimer = OwnedTimer()
 
-  /// The most looks that wait for the store at once; further ones do without it. The link allows 256 commands.
+  /// The most commands in flight for lookups; further lookups go without the store. The link allows 256 commands in
+  /// all.
   private static let mostLooking = 64
-  /// The most writes without a reply.
+  /// The most writes in flight.
   private static let mostWriting = 64
-  /// For how much longer than the provider's timeout a lease lasts.
+  /// A lease lasts for the provider's timeout and this margin.
   private static let leaseMargin = Duration.milliseconds(500)
-  /// The shortest lifetime of an answer that is shared, in seconds.
+  /// Answers with a shorter lifetime are not shared, in seconds.
   private static let shortestLifetime: UInt32 = 2
-  /// By how much another answer must outlive the present one, in milliseconds: clocks are estimated.
+  /// By how much another daemon's answer must outlive the cached one to be adopted, in milliseconds. Covers the error
+  /// of the estimated clocks.
   private static let youngerBy: Int64 = 1_000
-  /// By how much the time of a transfer may lengthen the life of a value, in milliseconds.
+  /// By how much a value's lifetime may exceed that of its answer, in milliseconds. It begins when the provider is
+  /// asked, the answer's lifetime when the response arrives.
   private static let longestTransfer: Int64 = 5_000
 
   /// - Parameters:
-  ///   - identity: 16 random octets of this daemon.
-  ///   - member: this daemon as others see it.
-  ///   - ledger: knows what the store has counted of this daemon's units before.
-  ///   - note: takes lines for the log.
+  ///   - identity: 16 random octets.
+  ///   - member: this daemon's entry in the list of daemons.
+  ///   - ledger: this daemon's units that stores have counted before.
+  ///   - note: called with each line for the log.
   package init(
     _ settings: Settings, over link: any StoreLink, on loop: any Loop, identity: [UInt8], member: FleetMember,
     ledger: FleetLedger = FleetLedger(), note: @escaping @Sendable (FleetNote) -> Void
@@ -165,14 +176,15 @@ package final class FleetLevel {
 
   var keys: FleetKeys { settings.keys }
 
-  // MARK: Looking
+  // MARK: Lookups
 
-  /// Looks for an answer of another daemon; if there is none, tries to become the one that asks.
+  /// Looks up an answer of another daemon. If there is none, requests the lease; if another daemon holds it, polls for
+  /// that daemon's answer.
   ///
   /// - Parameters:
-  ///   - providerTimeout: how long the provider may take to reply.
-  ///   - median: its median round trip, asked for if another daemon is waited for; nil if it is not known.
-  ///   - read: turns a value into an answer, or says why it is none.
+  ///   - providerTimeout: the provider's timeout; the lease lasts a little longer.
+  ///   - median: the provider's median round trip, nil if unknown; only evaluated before polling.
+  ///   - read: converts a value to an answer; throws the check that failed.
   func look<Answer>(
     for question: FleetQuestion, providerTimeout: Duration, median: @autoclosure () -> Duration?,
     _ read: (FleetValue) throws(FleetRejection) -> Answer
@@ -219,11 +231,11 @@ package final class FleetLevel {
     return .found(answer)
   }
 
-  /// Looks for an answer that is younger than the present one; if there is none, tries to become the one that refreshes.
+  /// Looks up an answer that expires later than the cached one. If there is none, requests the lease. Never polls.
   ///
   /// - Parameters:
-  ///   - expiresAt: the end of the present answer, in nanoseconds; nil if there is none.
-  ///   - mayWait: whether another daemon may be waited for.
+  ///   - expiresAt: when the cached answer expires, in nanoseconds; nil if there is none.
+  ///   - mayWait: whether the caller can wait for another daemon's refresh: `.waits` rather than `.alone`.
   func refresh<Answer>(
     _ question: FleetQuestion, providerTimeout: Duration, expiresAt: Int64?, mayWait: Bool,
     _ read: (FleetValue) throws(FleetRejection) -> Answer
@@ -253,19 +265,20 @@ package final class FleetLevel {
     }
   }
 
-  /// Whether the store can be asked: it is there, its clock is known and believable, and so are all flushes.
+  /// Whether values of the store may be used: the connection is up, all flushes are read, and the clock is known and
+  /// valid. Measures the clock again if that is due.
   var isUsable: Bool {
     if clock.isDue(at: loop.now.nanoseconds) { askTime() }
     guard link.isUp, flushReading == .current, clock.time(at: loop.now.nanoseconds) != nil else { return false }
-    // A store that lies about the time could make old values live. Without a secret it can invent new ones as well.
+    // By a false time a store could extend the life of old values. Without a secret it can forge values anyway.
     return !(clock.isOff && keys.hasSecret)
   }
 
-  /// What a GET has brought.
+  /// Result of a GET.
   private enum Found<Answer> {
     case answer(Answer)
     case nothing
-    /// A value that did not pass a check.
+    /// The value failed a check.
     case rejected
     case failed(FleetResult)
 
@@ -278,7 +291,7 @@ package final class FleetLevel {
       }
     }
 
-    /// Whether the store is not asked further.
+    /// Whether the lookup ends here: there is an answer, or the store failed.
     var isFinal: Bool {
       switch self {
       case .answer, .failed: true
@@ -287,16 +300,16 @@ package final class FleetLevel {
     }
   }
 
-  /// Gets a value.
+  /// Reads and checks a value.
   ///
-  /// - Parameter left: the rest of the time that an answer may wait for the store.
+  /// - Parameter left: the time for which the lookup may still wait for the store; reduced by the round trip.
   private func get<Answer>(
     _ key: [UInt8], _ question: FleetQuestion, _ left: inout Duration,
     _ read: (FleetValue) throws(FleetRejection) -> Answer
   ) async -> Found<Answer> {
     switch await exchange([FleetLevel.get, key], &left) {
     case .success(.bulk(let octets)):
-      // The stream of flushes may have ended meanwhile.
+      // The stream's connection may have ended during the GET.
       guard isUsable else { return .failed(.open) }
       do throws(FleetRejection) {
         return .answer(try read(self.value(octets, key, question)))
@@ -310,6 +323,7 @@ package final class FleetLevel {
     }
   }
 
+  /// Parses a value, and checks it against the recorded flushes.
   private func value(
     _ octets: [UInt8], _ key: [UInt8], _ question: FleetQuestion
   ) throws(FleetRejection) -> FleetValue {
@@ -321,6 +335,7 @@ package final class FleetLevel {
 
   private enum Lease { case won, lost, none }
 
+  /// Requests the lease with SET NX PX.
   private func lease(_ question: FleetQuestion, _ providerTimeout: Duration, _ left: inout Duration) async -> Lease {
     guard link.mayWrite else { return .none }
     let time = (providerTimeout + FleetLevel.leaseMargin).nanoseconds / 1_000_000
@@ -337,16 +352,19 @@ package final class FleetLevel {
     }
   }
 
-  /// This daemon has asked the provider. If it holds the lease and has nothing to write, the next daemon may ask.
+  /// Releases the lease, if this daemon holds it, unless an answer is queued: then it is released after the write. Call
+  /// this when the provider was asked, whatever the outcome.
   func releaseLease(_ question: FleetQuestion) {
     if leases[question] == false { release(question) }
   }
 
+  /// Deletes the lease in the store, if this daemon holds it.
   private func release(_ question: FleetQuestion) {
     guard leases.removeValue(forKey: question) != nil, link.isUp else { return }
     link.post([FleetLevel.delete, keys.lease(question)], nil)
   }
 
+  /// Sends a command for which a lookup waits; reduces `left` by its round trip.
   private func exchange(_ words: [[UInt8]], _ left: inout Duration) async -> Result<RESPValue, StoreFailure> {
     guard left > .zero else { return .failure(.timeout) }
     guard looking < FleetLevel.mostLooking else { return .failure(.tooManyWaiting) }
@@ -364,11 +382,12 @@ package final class FleetLevel {
 
   // MARK: Reading and writing values
 
-  /// What a value says about a question: the provider's answer with what is left of its TTLs.
+  /// Converts a value to the provider's answer with reduced TTLs.
   ///
   /// - Parameters:
-  ///   - lifetime: how long this daemon would keep an answer with such records, in seconds; nil if it would not.
-  /// - Returns: the answer, and the seconds that are left of the value.
+  ///   - lifetime: returns for how long this daemon would cache the answer if it came from the provider, in seconds;
+  ///     nil if it would refuse the answer.
+  /// - Returns: the answer, and the value's remaining lifetime in seconds.
   func answer(
     _ value: FleetValue, to question: HTTPDNSQuestion, lifetime: (HTTPDNSAnswer) -> UInt32?
   ) throws(FleetRejection) -> (answer: HTTPDNSAnswer, rest: UInt32) {
@@ -384,7 +403,7 @@ package final class FleetLevel {
     guard value.expires - value.stored <= longest + FleetLevel.longestTransfer,
       value.expires - now <= longest + FleetValue.tolerance
     else { throw .lifetime }
-    // Rounded so that no record outlives the value.
+    // The remaining lifetime is rounded down and the age up, so that no record outlives the value.
     let rest = UInt32(clamping: min(value.expires - now, longest) / 1_000)
     let age = UInt32(clamping: (now - value.stored + 999) / 1_000)
     func aged(_ records: [ResourceRecord]) -> [ResourceRecord] {
@@ -398,11 +417,12 @@ package final class FleetLevel {
     return (answer, rest)
   }
 
-  /// Shares a provider's answer, after the clients have been answered.
+  /// Queues a provider's answer for the store. It is written in the next turn of the loop, after the clients got the
+  /// answer.
   ///
   /// - Parameters:
-  ///   - lifetime: how long this daemon keeps it, in seconds.
-  ///   - sentAt: when the provider was asked: a flush after that covers the answer.
+  ///   - lifetime: for how long this daemon caches the answer, in seconds.
+  ///   - sentAt: when the provider was asked; a flush after that covers the answer.
   func publish(
     _ answer: HTTPDNSAnswer, to question: FleetQuestion, from provider: String, lifetime: UInt32, sentAt: BootInstant
   ) {
@@ -414,7 +434,7 @@ package final class FleetLevel {
     if !writeTimer.isSet { writeTimer.set(after: .zero, on: loop, for: self) { $0.write() } }
   }
 
-  /// The value of a provider's answer; nil if it is not shared.
+  /// Composes the value of a provider's answer; nil if the answer is not shared.
   private func write(
     of answer: HTTPDNSAnswer, to question: FleetQuestion, from provider: String, lifetime: UInt32, sentAt: BootInstant
   ) -> WriteQueue.Write? {
@@ -444,6 +464,7 @@ package final class FleetLevel {
     }
   }
 
+  /// Writes queued values, as many as may be in flight.
   private func write() {
     while writing < FleetLevel.mostWriting, link.isUp, link.mayWrite, let next = writes.next() {
       writing += 1
@@ -456,18 +477,18 @@ package final class FleetLevel {
         if case .success = result { counters.writes += 1 } else { counters.failedWrites += 1 }
         write()
       }
-      // Whoever waits for the lease finds the answer now.
+      // Release the lease: daemons that wait now find the answer, since the SET was sent first.
       release(next.question)
     }
   }
 
-  /// Values from before the store was away are not written after newer ones of others.
+  /// Drops the queued writes after an outage: they could replace newer values of other daemons.
   func dropWrites() {
-    // The leases have ended by themselves, or do so soon.
+    // Their leases are not deleted: they have expired, or will soon.
     for dropped in writes.removeAll() { leases[dropped.question] = nil }
   }
 
-  /// Values that had to make room for newer ones, or came before the store was away.
+  /// Values that were dropped because the queue was full, or after an outage.
   var droppedWrites: UInt64 { writes.dropped }
 
   static let get = Array("GET".utf8)

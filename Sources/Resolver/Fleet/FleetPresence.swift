@@ -1,7 +1,9 @@
-// FleetPresence.swift -- which daemons share the store, and marks of steps of its clock.
+// FleetPresence.swift -- the list of daemons that share the store, and marks of steps of the store's clock.
 //
-// The members of a sorted set are daemons, by the time of their last sign of life in milliseconds of the store's clock. After
-// the store's clock was set back, the set also has a mark of when that was: a daemon that starts later finds it there.
+// The list is a sorted set: each daemon with the time of its last heartbeat, in milliseconds of the store's clock.
+//
+// If the store's clock is set back, values from before seem younger than they are. A daemon that notices this adds a
+// mark with the time before the step to the same set, for daemons that start later.
 
 import EventLoop
 import Files
@@ -9,35 +11,35 @@ import Fleet
 import Store
 
 extension FleetLevel {
-  /// A daemon, and when it gave its last sign of life, in milliseconds of the store's clock.
+  /// A daemon, and the time of its last heartbeat in milliseconds of the store's clock.
   package typealias SignedMember = (member: FleetMember, seenAt: Int64)
 
-  /// The pause between signs of life while the store is used, and while it is not.
+  /// The intervals of heartbeats while the store is used, and while it is not.
   private static let (busyPause, idlePause) = (Duration.seconds(30), Duration.seconds(600))
-  /// The pause between counts of the members, for each of them: in a large fleet all count less often.
+  /// The interval of counts is at least this for each member, so that large fleets count less often.
   private static let countPause = Duration.milliseconds(300)
-  /// When they are counted again after the first sign of life over a connection.
+  /// The time from the first heartbeat over a connection to the second count.
   private static let recount = Duration.seconds(3)
-  /// How many members are read at once: a reply has to be less than 64 KiB.
+  /// Members per ZRANGE: a reply must be smaller than 64 KiB.
   private static let page = 256
-  /// The most members that are read.
+  /// The most members that are read in all.
   private static let most = 4_096
 
-  // MARK: Signs of life
+  // MARK: Heartbeats
 
-  /// A question is being looked for: the others see that this daemon is there.
+  /// Renews our membership, at most every 30 s. Called for each lookup.
   func renewPresenceIfDue() {
     if let heartbeatAt, loop.now - heartbeatAt < FleetLevel.busyPause { return }
     sign()
   }
 
-  /// Gives a sign of life, and looks who else does.
+  /// Sends a heartbeat and, if due, counts the daemons; also starts the timer for the next idle heartbeat.
   package func sign() {
     armPresence()
     guard link.isUp, let now = clock.time(at: loop.now.nanoseconds) else { return }
     if heartbeatAt == nil {
       lookForMarks()
-      // Others that have just started are there by then.
+      // By then daemons that started at the same time are listed, too.
       recountTimer.set(after: FleetLevel.recount, on: loop, for: self) { $0.countMembers() }
     }
     heartbeatAt = loop.now
@@ -51,6 +53,7 @@ extension FleetLevel {
     countMembers()
   }
 
+  /// Counts the daemons, without waiting for the result.
   private func countMembers() {
     guard link.isUp else { return }
     countedAt = loop.now
@@ -65,9 +68,9 @@ extension FleetLevel {
 
   // MARK: Members
 
-  /// The daemons that are there. For a person, who waits for up to a second.
+  /// The listed daemons. For operators' commands: each page times out after 1 s.
   ///
-  /// - Returns: nil if the store does not say.
+  /// - Returns: nil if the store or its clock is unusable, or a reply is malformed.
   package func members() async -> [SignedMember]? {
     await withCheckedContinuation { continuation in
       read { [link] words, done in
@@ -78,7 +81,7 @@ extension FleetLevel {
     }
   }
 
-  /// The daemons that are there, the one seen last first, and how many seconds ago that was.
+  /// The listed daemons and the age of their last heartbeat in seconds, the most recent first; empty if unknown.
   package func present() async -> [(member: FleetMember, age: Int64)] {
     guard let found = await members(), let now = clock.time(at: loop.now.nanoseconds) else { return [] }
     return found.map { ($0.member, max(0, (now - $0.seenAt) / 1_000)) }
@@ -87,10 +90,10 @@ extension FleetLevel {
 
   private typealias Send = (_ words: [[UInt8]], _ done: @escaping StoreLink.Completion) -> Void
 
-  /// Sends a command that nobody waits for.
+  /// Fire and forget: a `Send` without a timeout.
   private static func post(_ link: any StoreLink) -> Send { { words, done in link.post(words, done) } }
 
-  /// Reads the members page by page, from one of them on; nil if the store does not say.
+  /// Reads the members page by page from index `first`; calls `done` with nil if a page fails.
   private func read(
     _ send: @escaping Send, from first: Int = 0, after found: [SignedMember] = [],
     _ done: @escaping ([SignedMember]?) -> Void
@@ -111,7 +114,7 @@ extension FleetLevel {
     }
   }
 
-  /// One sign of life for each daemon: after a reload it has another fingerprint.
+  /// The last heartbeat of each daemon: after a reload with another fingerprint, a daemon is listed twice.
   private static func latest(_ members: [SignedMember]) -> [SignedMember] {
     var latest: [String: SignedMember] = [:]
     for found in members where latest[found.member.id].map({ $0.seenAt <= found.seenAt }) ?? true {
@@ -120,13 +123,14 @@ extension FleetLevel {
     return Array(latest.values)
   }
 
+  /// ZRANGE with scores; negative indices count from the end.
   private func range(_ first: Int, _ last: Int) -> [[UInt8]] {
     [
       Array("ZRANGE".utf8), keys.members, Array("\(first)".utf8), Array("\(last)".utf8), Array("WITHSCORES".utf8),
     ]
   }
 
-  /// The members of a reply by score, without those whose score is no time, and how many it had; nil if it is none.
+  /// Parses a ZRANGE … WITHSCORES reply; nil if malformed. `count` includes members with an invalid score.
   private static func scored(
     _ result: Result<RESPValue, StoreFailure>
   ) -> (members: [(text: String, score: Int64)], count: Int)? {
@@ -145,15 +149,17 @@ extension FleetLevel {
 
   // MARK: Steps of the store's clock
 
-  /// How long a mark stays: by then answers from before it have expired, in milliseconds.
+  /// How long a mark is needed, in milliseconds: answers from before it have expired by then.
   private static let markLifetime: Int64 = 86_400_000
-  /// Daemons that see the same step are to make the same mark, in milliseconds.
+  /// Times in marks are rounded up to this, in milliseconds, so that daemons that notice the same step add the same
+  /// mark.
   private static let markUnit: Int64 = 10_000
   private static let markPrefix = "clock|"
-  /// For how much longer than its last sign of life a daemon may have stored answers, in milliseconds.
+  /// How long after its last heartbeat a daemon may have written answers, in milliseconds: the busy interval and a
+  /// margin.
   private static let longestUse: Int64 = 40_000
 
-  /// The store's clock has gone back from a time: values from until then seem younger than they are.
+  /// Adds a mark: the store's clock went back, and would show `time` without that.
   func leaveMark(of time: Int64) {
     guard link.isUp, link.mayWrite else { return }
     let time = (time / FleetLevel.markUnit + 1) * FleetLevel.markUnit
@@ -164,14 +170,15 @@ extension FleetLevel {
       ], nil)
   }
 
-  /// Finds out whether the store's clock has gone back while this daemon did not see it: by a mark, or by a daemon that was
-  /// there later than now.
+  /// Checks whether the store's clock went back while this daemon was not connected. Either there is a mark, or another
+  /// daemon's last heartbeat is in the future.
   private func lookForMarks() {
     link.post(range(-16, -1)) { [weak self] result in
       guard let self, let now = clock.time(at: loop.now.nanoseconds), let scored = FleetLevel.scored(result) else {
         return
       }
-      // Of a time that was never right: what was stored then has expired.
+      // No valid heartbeat or mark has a later score: such members were added while the clock was wrong by more than a
+      // day.
       let latest = now + FleetLevel.markLifetime + StoreClock.longestStep + FleetLevel.markUnit
       if scored.members.contains(where: { $0.score > latest }), link.mayWrite {
         link.post([FleetLevel.removeByTime, keys.members, Array("\(latest)".utf8), Array("+inf".utf8)], nil)

@@ -1,11 +1,11 @@
-// FleetReport.swift -- the state of the second level, for commands and metrics.
+// FleetReport.swift -- the state of the shared cache, for commands and metrics.
 
 import DNSWire
 import EventLoop
 import Fleet
 import Store
 
-/// The state of the store and of this daemon's part in the fleet.
+/// The state of the store, and of this daemon in the fleet.
 package struct FleetReport: Sendable {
   /// The store's URL, without user and password.
   package var place = ""
@@ -13,33 +13,31 @@ package struct FleetReport: Sendable {
   package var store: StoreReport
   /// Counters since the start.
   package var counters = FleetCounters()
-  /// Values that were dropped because too many waited, or the store was away meanwhile.
+  /// Values that were dropped because the queue was full, or after an outage.
   package var droppedWrites: UInt64 = 0
-  /// By how many seconds the store's clock is ahead; nil if it is not known.
+  /// By how many seconds the store's clock is ahead of this machine's; nil if unknown.
   package var clockDifference: Int64?
-  /// Whether the store's clock is so far off that it is not used.
+  /// Whether the store is not used because its clock differs too much.
   package var isClockRefused = false
-  /// Whether all flushes are known; values are not used otherwise.
+  /// Whether all flushes are read; otherwise the store is not used.
   package var knowsFlushes = false
-  /// Why the flushes could not be read the last time; nil if they could.
+  /// Why the last attempt to read flushes failed; nil if it succeeded.
   package var flushFailure: String?
   /// Whether values are sealed.
   package var hasSecret = false
-  /// Whether units are counted for the fleet.
+  /// Whether `units_per_day` limits the fleet (`fleet.units`).
   package var sharesUnits = true
-  /// This daemon.
+  /// This daemon's entry in the list of daemons.
   package var own: FleetMember
-  /// The daemons that are there, this one among them, and how many seconds ago each gave its last sign of life; empty where
-  /// nobody was asked.
+  /// The listed daemons, including this one, and the age of their last heartbeat in seconds; empty unless requested.
   package var members: [(member: FleetMember, age: Int64)] = []
-
-  /// How many daemons there were when this one gave its last sign of life; nil before the first one.
+  /// The number of daemons at the last count; nil before the first one.
   package var memberCount: Int?
 
-  /// Whether the store is used.
+  /// Whether values of the store are used.
   package var isUsed: Bool { store.isUp && knowsFlushes && !isClockRefused && clockDifference != nil }
 
-  /// The state in a few words, and why the store is not used or does not take everything.
+  /// The state in a few words; if the store is not used or refuses commands, also the reason.
   package var state: String {
     guard store.isUp else { return store.state + (store.lastFailure.map { "; \($0)" } ?? "") }
     guard let clockDifference else {
@@ -50,7 +48,6 @@ package struct FleetReport: Sendable {
     return store.state + (store.complaint.map { ": \($0)" } ?? "")
   }
 
-  /// Creates the report of a daemon that has done nothing yet.
   package init(store: StoreReport, own: FleetMember) {
     (self.store, self.own) = (store, own)
   }
@@ -73,8 +70,7 @@ extension FleetLevel {
 
 /// A line for the log.
 package struct FleetNote: Hashable, Sendable {
-  /// Whether somebody has to do something.
+  /// Whether the operator must act; logged as an error.
   package var isProblem: Bool
-  /// The line.
   package var text: String
 }

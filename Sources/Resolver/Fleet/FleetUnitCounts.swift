@@ -1,4 +1,4 @@
-// FleetUnitCounts.swift -- billing units, which all daemons of a fleet add up in the store.
+// FleetUnitCounts.swift -- counts billing units in the store, summed over all daemons of the fleet.
 
 import EventLoop
 import Files
@@ -6,15 +6,16 @@ import Fleet
 import Store
 
 extension FleetLevel {
-  /// The days before a new one whose counters are deleted; machines may differ in what day it is.
+  /// How many days before a new day the deleted counters are. Yesterday's is not deleted: machines may disagree about
+  /// the date.
   private static let oldDays = 2...8 as ClosedRange<Int64>
 
-  /// Notes what this daemon has spent on a day, and tells the others.
+  /// Records what this daemon has spent on a day, and adds it to the fleet's counter.
   ///
   /// - Parameters:
-  ///   - account: stands for the provider's account.
   ///   - own: this daemon's units on the day.
   ///   - day: days since 1970.
+  ///   - account: identifies the provider's account.
   package func spent(own: Int, day: Int64, of account: String) {
     loop.assertCurrent()
     guard settings.sharesUnits else { return }
@@ -22,17 +23,17 @@ extension FleetLevel {
     report(account)
   }
 
-  /// The site's units on the day beyond this daemon's own; 0 if they are not known.
+  /// The units that the fleet's other daemons have spent on the day; 0 if unknown.
   package func othersUnits(own: Int, day: Int64, of account: String) -> Int {
     guard settings.sharesUnits, let units = units[account], units.day == day else { return 0 }
     return max(0, units.spent - own)
   }
 
-  /// Reads what the fleet has spent, in front of a look: its reply comes first, so that what others have reported until then
-  /// counts before this daemon spends more. Nobody waits for it.
+  /// Requests the fleet's totals of accounts with a limit; does not wait. Call this before a lookup: the replies then
+  /// arrive before the lookup's, so that units which other daemons have reported count before this daemon spends more.
   func readUnits() {
     for account in limitedAccounts where accountsBeingRead.insert(account).inserted {
-      // The day may have turned since this daemon has spent something.
+      // This daemon may not have spent anything since midnight.
       let day = max(units[account]?.day ?? 0, loop.wallTime / 86_400)
       link.post([FleetLevel.get, keys.units(account, day: day)]) { [weak self] result in
         self?.accountsBeingRead.remove(account)
@@ -50,15 +51,16 @@ extension FleetLevel {
     change(&units[account, default: ledger.units(of: account)])
   }
 
-  /// Adds what this daemon has spent since its last report; one addition at a time.
+  /// Adds what this daemon has spent since its last increment, and checks whether the store has lost its data.
   private func report(_ account: String) {
     guard link.isUp, link.mayWrite else { return }
     askEpoch()
     add(account)
   }
 
+  /// Sends the next increment of an account; one at a time.
   private func add(_ account: String) {
-    // If the store has lost everything, the whole count has to be added.
+    // The increment depends on the epoch: after a loss the whole count of the day has to be added.
     guard link.isUp, link.mayWrite, isEpochKnown, let increment = units[account]?.next() else { return }
     let key = keys.units(account, day: increment.day)
     link.post([Array("INCRBY".utf8), key, Array("\(increment.units)".utf8)]) { [weak self] result in
@@ -74,15 +76,16 @@ extension FleetLevel {
     }
   }
 
-  /// The first one of a day deletes the counters of the days before: they carry no expiry, since a store that is full would
-  /// evict them.
+  /// Deletes old counters; called by the daemon that creates the counter of a new day. Counters have no expiry, since a
+  /// full store evicts keys that have one (`volatile-lru`).
   private func deleteOldDays(of account: String, before day: Int64) {
     guard !clock.isOff else { return }
     let old = FleetLevel.oldDays.map { keys.units(account, day: day - $0) }
     link.post([FleetLevel.delete] + old, nil)
   }
 
-  /// Finds out whether the store has lost its data, and marks it otherwise.
+  /// Writes an epoch if the store has none, then reads it: another epoch than the last known one means that the store
+  /// was replaced or has lost its data.
   func askEpoch() {
     guard link.isUp else { return }
     link.post([FleetLevel.set, keys.epoch, identity + Array("\(loop.now.nanoseconds)".utf8), FleetLevel.ifAbsent], nil)
@@ -99,7 +102,7 @@ extension FleetLevel {
     }
   }
 
-  /// The store is another one than before, or has lost its data.
+  /// Handles a store that was replaced or has lost its data.
   private func lost() {
     counters.losses += 1
     for (account, known) in units {
@@ -107,11 +110,11 @@ extension FleetLevel {
       units[account]?.storeLostData(counted: counted.day == known.day ? counted.counted : 0)
     }
     lastFlush = FleetLevel.firstEntry
-    // Its list of daemons is another one too.
+    // The list of daemons is lost as well.
     heartbeatAt = nil
     sign()
     (backlogCount, backlogBegin) = (0, nil)
-    // Otherwise the stream begins again with the next connection.
+    // While the link is down there is nothing to do: the next connection reads the stream from its start.
     if link.isUp { onLoss?() }
   }
 }

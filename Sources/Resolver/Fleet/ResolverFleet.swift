@@ -1,4 +1,5 @@
-// ResolverFleet.swift -- where the resolver uses the second level: before the providers, after them, and for refreshes.
+// ResolverFleet.swift -- where the resolver uses the shared cache: before and after the providers, for flushes and
+// refreshes.
 
 import DNSWire
 import EventLoop
@@ -12,7 +13,7 @@ import Telemetry
 import Upstreams
 
 extension Resolver {
-  /// Shares answers with the daemons of a fleet from now on; nil for not any more.
+  /// Replaces the shared cache, and closes the previous one; nil for none.
   package func use(_ fleet: sending FleetLevel?) {
     self.fleet?.close()
     self.fleet = fleet
@@ -25,19 +26,19 @@ extension Resolver {
     let counts = await self.flush(NameSelection(flush.names), storedBefore: flush.before)
     if let problem = counts.saveProblem {
       fleet?.log(
-        FleetNote(isProblem: true, text: "what another daemon flushed is still in the cache file: \(problem)"))
+        FleetNote(isProblem: true, text: "cannot rewrite the cache file after a remote flush: \(problem)"))
     }
   }
 
-  /// The store that daemons share; nil without one.
+  /// The state of the shared cache; nil without one.
   package var fleetReport: FleetReport? { fleet?.report }
 
-  /// This machine has slept.
+  /// The machine was suspended: the store's clock is measured again.
   package func hasSlept() { fleet?.hasSlept() }
 
-  /// The question under which the fleet knows a question; nil if its answer is not shared.
+  /// The question as the fleet identifies it; nil if its answer is not shared.
   ///
-  /// - Parameter first: the provider that is asked first.
+  /// - Parameter first: the first provider of the route that serves the question.
   private func sharedQuestion(_ asked: ResolverQuestion, _ first: (any Upstream)?) -> FleetQuestion? {
     guard fleet != nil, !asked.route.fleetFingerprint.isEmpty, let first, !first.answersAtOnce else { return nil }
     return FleetQuestion(
@@ -46,12 +47,12 @@ extension Resolver {
       fingerprint: asked.route.fleetFingerprint)
   }
 
-  /// The provider that is asked first for a question.
+  /// The first provider of the route that serves the question.
   private func firstProvider(_ asked: ResolverQuestion) -> (any Upstream)? {
     asked.route.providers.lazy.map { asked.configuration.upstreams[$0] }.first { $0.serves(asked.question) }
   }
 
-  /// Asks the fleet, and the providers if it has no answer.
+  /// Looks up the answer in the store, then asks the providers if it has none.
   func askFleet(_ fetch: Fetch) async -> FetchResult {
     guard let fleet, let first = firstProvider(fetch.asked), let shared = sharedQuestion(fetch.asked, first) else {
       return await askProviders(fetch)
@@ -67,7 +68,7 @@ extension Resolver {
     }
   }
 
-  /// Turns a value of the store into an answer by the rules that hold for the provider's own.
+  /// Converts a value of the store to an answer, by the same rules as for a provider's response.
   func finish(
     _ value: FleetValue, to asked: ResolverQuestion, _ fleet: FleetLevel
   ) throws(FleetRejection) -> FetchResult {
@@ -75,11 +76,12 @@ extension Resolver {
     guard value.scope ?? 0 <= asked.subnet.prefix?.length ?? 0 else { throw .records }
     let providers = route.providers.map { asked.configuration.upstreams[$0] }
     var policy = AnswerPolicy(
-      // The daemon that asked has dropped AD of a provider that is not trusted.
+      // AD of untrusted providers was cleared by the daemon that wrote the value.
       ttl: route.ttl, trustsAD: providers.contains(where: \.trustsAD),
       rebindFilter: route.filtersPrivate ? asked.configuration.settings.rebindFilter : nil)
     let (answer, rest) = try fleet.answer(value, to: question) { policy.finish($0, to: question)?.lifetime }
-    // What is left of the value is neither raised again nor exceeded.
+    // The TTL limits were applied when the value was written: do not raise TTLs again, and do not exceed its remaining
+    // life.
     policy.ttl.lowest = 0
     policy.ttl.highest = min(policy.ttl.highest, rest)
     policy.ttl.highestNegative = min(policy.ttl.highestNegative, rest)
@@ -90,7 +92,7 @@ extension Resolver {
       source: .fleet(provider: name ?? value.provider))
   }
 
-  /// Shares a provider's answer with the fleet.
+  /// Queues a provider's answer for the store; does nothing if it is not shared.
   ///
   /// - Parameter sentAt: when the provider was asked.
   func share(
@@ -100,7 +102,7 @@ extension Resolver {
     guard let fleet, let finished, let shared = sharedQuestion(asked, upstream) else { return }
     var answer = answer
     answer.isAuthenticated = answer.isAuthenticated && upstream.trustsAD
-    // The scope of a subnet other than the client's does not apply to the client.
+    // A scope for another subnet than the client's says nothing about the client.
     let sent = upstream.subnet(for: asked.question.clientSubnet)
     if sent == nil || sent != asked.question.clientSubnet { answer.scopePrefixLength = nil }
     fleet.publish(answer, to: shared, from: upstream.name, lifetime: finished.lifetime, sentAt: sentAt)
@@ -108,42 +110,42 @@ extension Resolver {
 
   // MARK: Flushes
 
-  /// Flushes names here and, unless that is not wanted, in the other daemons of the fleet.
+  /// Flushes names in this daemon and, if `everywhere`, in all daemons of the fleet.
   package func flush(_ names: FlushedNames, everywhere: Bool) async -> (counts: FlushCounts, reach: FlushReach?) {
-    // Nothing flushed comes back from the store.
+    // From now on flushed values of the store are not used.
     fleet?.recordFlush(names)
     let announcement = everywhere && fleet != nil ? Task(executorPreference: loop) { await self.announce(names) } : nil
     let counts = await flush(NameSelection(names))
     return (counts, await announcement?.value)
   }
 
-  /// Takes entries of the stream of flushes.
+  /// Handles a reply of the stream of flushes.
   ///
-  /// - Returns: whether to read on at once.
+  /// - Returns: whether to send the next XREAD at once.
   package func took(flushes reply: RESPValue) -> Bool { fleet?.received(reply) ?? false }
 
   private func announce(_ names: FlushedNames) async -> FlushReach? { await fleet?.announce(names) }
 
   // MARK: Refreshes
 
-  /// What becomes of a refresh.
+  /// Which daemon makes a refresh.
   enum RefreshTurn {
-    /// A younger answer of another daemon has been stored.
+    /// None: another daemon's answer was stored in the cache.
     case adopted
-    /// This daemon refreshes.
+    /// This daemon.
     case ours
-    /// Another daemon is about to.
+    /// Another daemon.
     case theirs
   }
 
-  /// Whether refreshes are shared.
+  /// Whether refreshes are coordinated with other daemons.
   var sharesRefreshes: Bool { fleet != nil }
 
-  /// Looks for a younger answer of another daemon; if there is none, tries to become the one that refreshes.
+  /// Looks up an answer that expires later than the cached one. If there is none, requests the lease for the refresh.
   ///
   /// - Parameters:
-  ///   - expiresAt: the end of the present answer, in nanoseconds; nil if there is none.
-  ///   - mayWait: whether another daemon may be waited for.
+  ///   - expiresAt: when the cached answer expires, in nanoseconds; nil if there is none.
+  ///   - mayWait: whether the caller can wait for another daemon's refresh.
   func turn(toRefresh wanted: RefreshedQuestion, expiresAt: Int64?, mayWait: Bool) async -> RefreshTurn {
     guard let fleet, let asked = question(wanted.asked), let first = firstProvider(asked),
       let shared = sharedQuestion(asked, first)
@@ -155,7 +157,7 @@ extension Resolver {
     }
     switch turn {
     case .found(let result):
-      // A client's miss is fetching the answer.
+      // A fetch for a client is in flight and stores its own answer.
       guard let answer = result.answer, inFlight[asked.key] == nil else { return .ours }
       insert(
         answer, to: asked,
@@ -174,7 +176,7 @@ extension Resolver {
     }
   }
 
-  /// A refresh that this daemon made, or did not make after all, has ended: others may make it.
+  /// Releases the lease of a refresh that has ended or was not made, so that other daemons can refresh.
   func settle(_ wanted: RoutedQuestion) {
     guard let fleet, let asked = question(wanted), let shared = sharedQuestion(asked, firstProvider(asked)) else {
       return
@@ -184,7 +186,6 @@ extension Resolver {
 }
 
 extension NameSelection {
-  /// The names of a flush.
   init(_ names: FlushedNames) {
     switch names {
     case .everything: self = .everything
