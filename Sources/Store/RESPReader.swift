@@ -1,35 +1,36 @@
-// RESPReader.swift -- reads replies of RESP2 from octets in any split. What it reads may be a stranger's.
+// RESPReader.swift -- parses RESP2 replies incrementally. The input is untrusted.
 //
-// Every octet is looked at once, whatever the split: a line is scanned on from where the octets ended, and content is
-// waited for by its count.
+// Each octet is scanned once, however the input is split: the scan for a line's end continues where the input ended,
+// and a bulk string is copied once its announced length has arrived. All lengths, counts and depths are limited.
 
 import Glibc
 
-/// An incremental reader of replies. After a failure it stays failed.
+/// An incremental parser of replies. A failure is final: create another reader for another connection.
 public struct RESPReader {
-  /// Octets of content that one bulk string may have.
+  /// The longest bulk string in octets.
   public static let bulkLimit = 64 << 10
-  /// Octets that a reply may have unless its reader is given another limit.
+  /// The default limit of a reply in octets.
   public static let replyLimit = bulkLimit + 1024
-  /// Values that one array may have.
+  /// The most values in one array.
   public static let countLimit = 4096
-  /// Arrays in one another.
+  /// The deepest nesting of arrays.
   public static let depthLimit = 6
-  /// Octets between a number's type and its CR: the smallest number has a sign and 19 digits.
+  /// Octets between a number's type and its CR: a sign and 19 digits.
   private static let numberLimit = 20
-  /// Octets from which on a buffer that is empty is released.
+  /// An empty buffer of more octets is freed rather than reused.
   private static let keptCapacity = 128 << 10
 
   private let limit: Int
   private var octets: [UInt8] = []
-  /// Where the first octet is that was not used.
+  /// The index of the first octet that is not parsed.
   private var position = 0
-  /// Where the scan for a line's end goes on.
+  /// The index at which the scan for a line's end continues.
   private var scanned = 0
   /// Octets of the current reply before `position`.
   private var consumed = 0
-  /// The content that the octets at `position` are.
+  /// The length of the bulk string that starts at `position`; nil if a line starts there.
   private var content: Int?
+  /// Arrays with missing values, the outermost first.
   private var open: [OpenArray] = []
   private var failure: RESPFailure?
 
@@ -40,18 +41,18 @@ public struct RESPReader {
 
   /// Creates a reader.
   ///
-  /// - Parameter limit: octets that one reply may have.
+  /// - Parameter limit: the longest reply in octets.
   public init(limit: Int = RESPReader.replyLimit) { self.limit = limit }
 
-  /// Adds octets that have arrived.
+  /// Appends input. After a failure it is ignored.
   public mutating func append(_ more: some Collection<UInt8>) {
     guard failure == nil else { return }
     octets.append(contentsOf: more)
   }
 
-  /// Returns the next reply; nil if it is not complete.
+  /// Returns the next reply; nil if it is incomplete.
   ///
-  /// - Throws: `RESPFailure` if the octets are no reply; then each further call throws it too.
+  /// - Throws: `RESPFailure` if the input is malformed or exceeds a limit; each further call throws the same error.
   /// - Complexity: O(n) in the octets since the last call, amortized.
   public mutating func next() throws(RESPFailure) -> RESPValue? {
     if let failure { throw failure }
@@ -70,7 +71,7 @@ public struct RESPReader {
     }
   }
 
-  /// What the next line or content is.
+  /// What one line or bulk string contributes to a reply.
   private enum Part {
     case value(RESPValue)
     case array(count: Int)
@@ -102,7 +103,7 @@ public struct RESPReader {
     }
   }
 
-  /// Puts a value where it belongs; returns the reply that is complete with it.
+  /// Adds a part to the innermost array; returns the reply if it is complete.
   private mutating func add(_ part: Part) -> RESPValue? {
     var value: RESPValue
     switch part {
@@ -121,7 +122,7 @@ public struct RESPReader {
     return value
   }
 
-  /// A bulk string's content with the CR LF behind it.
+  /// Parses a bulk string's content and its CR LF; nil if incomplete.
   private mutating func takeContent(_ count: Int) throws(RESPFailure) -> Part? {
     let end = position + count
     if octets.count > end, octets[end] != 0x0D { throw .lineEnd }
@@ -133,10 +134,10 @@ public struct RESPReader {
     return .value(value)
   }
 
-  /// A line without its type and its end.
+  /// Parses a line; returns it without its type and CR LF, nil if incomplete.
   private mutating func takeLine(limit lineLimit: Int) throws(RESPFailure) -> ArraySlice<UInt8>? {
     let begin = position + 1
-    // One octet beyond the limit must be the CR.
+    // The octet after the limit must be the CR.
     let last = min(begin + lineLimit, position + limit - consumed)
     var end = max(scanned, begin)
     while end < octets.count, octets[end] != 0x0D {
@@ -153,7 +154,7 @@ public struct RESPReader {
     return line
   }
 
-  /// A line with the length of what follows; -1 for nothing.
+  /// Parses a line with a length; -1 means null. Throws `failure` if the length exceeds the limit.
   private mutating func takeLength(limit: Int, or failure: RESPFailure) throws(RESPFailure) -> Int? {
     guard let line = try takeLine(limit: RESPReader.numberLimit) else { return nil }
     let length = try RESPReader.number(line)
@@ -162,7 +163,7 @@ public struct RESPReader {
     return Int(length)
   }
 
-  /// A number in its shortest form.
+  /// Parses a number in canonical form: no plus sign, no leading zeros.
   private static func number(_ digits: ArraySlice<UInt8>) throws(RESPFailure) -> Int64 {
     let isNegative = digits.first == UInt8(ascii: "-")
     let magnitude = isNegative ? digits.dropFirst() : digits
@@ -171,7 +172,7 @@ public struct RESPReader {
     for digit in magnitude {
       guard digit >= UInt8(ascii: "0"), digit <= UInt8(ascii: "9") else { throw .number }
       let units = Int64(digit - UInt8(ascii: "0"))
-      // Negative all along: the smallest number has no positive counterpart.
+      // Accumulates the negative value, since the smallest number has no positive counterpart.
       let (tens, overflow) = value.multipliedReportingOverflow(by: 10)
       let (sum, underflow) = tens.subtractingReportingOverflow(units)
       guard !overflow, !underflow else { throw .number }
@@ -188,7 +189,7 @@ public struct RESPReader {
     scanned = position
   }
 
-  /// Begins the next reply, and lets go of octets that were used.
+  /// Starts the next reply, and removes parsed octets once they are more than half of the buffer.
   private mutating func release() {
     consumed = 0
     if position == octets.count {

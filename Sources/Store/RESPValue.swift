@@ -1,18 +1,19 @@
-// RESPValue.swift -- what a store replies (RESP2), and how a command is written.
+// RESPValue.swift -- replies of the store (RESP2), and composing commands.
 
-/// A reply of the store, as RESP2 has it.
+/// A reply in RESP2.
 public enum RESPValue: Hashable, Sendable {
-  /// A short text, such as `OK`. At most 200 octets are kept; control characters are replaced.
+  /// A short text, such as `OK`. Truncated to 200 octets; control characters are replaced by `?`.
   case status(String)
-  /// An error, beginning with its code, such as `NOAUTH`. At most 200 octets are kept; control characters are replaced.
+  /// An error that begins with its code, such as `NOAUTH`. Truncated to 200 octets; control characters are replaced by
+  /// `?`.
   case error(String)
-  /// A number.
+  /// A 64-bit integer.
   case integer(Int64)
-  /// Octets.
+  /// A bulk string.
   case bulk([UInt8])
-  /// Nothing, in either of RESP2's two forms.
+  /// The null bulk string or the null array.
   case null
-  /// Several values.
+  /// An array.
   case array([RESPValue])
 }
 
@@ -23,30 +24,30 @@ extension RESPValue {
   fileprivate var isArray: Bool { if case .array = self { true } else { false } }
 }
 
-/// Why octets are no reply that is used. Nothing after them is read.
+/// Why the input was rejected. The reader accepts nothing after it.
 public enum RESPFailure: Error, Hashable, Sendable {
-  /// An octet where the type of a value must stand.
+  /// An unknown type octet at the start of a value.
   case type(UInt8)
-  /// A CR without LF, an LF without CR, or content that does not end with both.
+  /// A CR without LF, an LF without CR, or a bulk string that is not followed by CR LF.
   case lineEnd
-  /// A number that is none, is too large, or is not in its shortest form.
+  /// Not a number, too large, or not in canonical form.
   case number
-  /// A length below -1, or an array of more than 4,096 values.
+  /// A length below -1, or an array of more than `RESPReader.countLimit` values.
   case length
-  /// More than six arrays in one another.
+  /// Arrays nested deeper than `RESPReader.depthLimit`.
   case nesting
-  /// Content of more than 64 KiB, or a reply beyond the reader's limit.
+  /// A bulk string longer than `RESPReader.bulkLimit`, or a reply longer than the reader's limit.
   case size
 }
 
 extension RESPFailure: CustomStringConvertible {
-  /// Words for a log line.
+  /// The reason in log lines.
   public var description: String {
     switch self {
     case .type(0x15): "the server speaks TLS"
     case .type(let octet) where (0x20..<0x7F).contains(octet):
-      "it begins with '\(Unicode.Scalar(octet))', so the server is no Redis server"
-    case .type(let octet): "it begins with octet \(octet), so the server is no Redis server"
+      "it begins with '\(Unicode.Scalar(octet))', so the server is not a Redis server"
+    case .type(let octet): "it begins with octet \(octet), so the server is not a Redis server"
     case .lineEnd: "a line does not end with CR LF"
     case .number: "a number is malformed"
     case .length: "a length is out of range"
@@ -56,10 +57,11 @@ extension RESPFailure: CustomStringConvertible {
   }
 }
 
-/// Commands in the form for the wire.
+/// Composes commands, and knows what replies they can have.
 public enum RESPCommand {
-  /// Appends a command, its name first, as an array of bulk strings.
+  /// Appends a command to `octets`, as an array of bulk strings.
   ///
+  /// - Parameter words: the command's name and its arguments.
   /// - Complexity: O(n) in the number of octets.
   public static func compose(_ words: [[UInt8]], into octets: inout [UInt8]) {
     octets.reserveCapacity(octets.count + words.reduce(16) { $0 + $1.count + 16 })
@@ -71,17 +73,18 @@ public enum RESPCommand {
     }
   }
 
-  /// A command's name for log lines.
+  /// A command's name, for log lines.
   static func name(_ word: [UInt8]) -> String { RESPText.line(word[...]) }
 
-  /// Whether a command adds to what the store has: one that is full takes all others.
+  /// Whether a command needs memory in the store. A full store refuses only these.
   static func adds(_ word: [UInt8]) -> Bool {
     ["SET", "INCRBY", "XADD", "ZADD"].contains(String(decoding: word, as: UTF8.self))
   }
 
-  /// Whether a reply can be that to a command; one of another type shows that replies are out of step.
+  /// Whether a reply has a type that the command can return. Another type means that replies are out of step with
+  /// commands.
   ///
-  /// - Parameter word: the command's name in upper case; any reply fits one that is not known here.
+  /// - Parameter word: the command's name in upper case. For an unknown command every reply is accepted.
   static func fits(_ reply: RESPValue, to word: [UInt8]) -> Bool {
     if case .error = reply { return true }
     switch String(decoding: word, as: UTF8.self) {
@@ -105,15 +108,15 @@ public enum RESPCommand {
   }
 }
 
-/// A stranger's text for log lines.
+/// Makes untrusted text safe for log lines.
 enum RESPText {
-  /// Octets of a line that are kept.
+  /// The longest text in octets.
   static let limit = 200
 
-  /// At most 200 octets of a text, without control characters and line separators.
+  /// Truncates a text to 200 octets, and replaces control characters and line separators by `?`.
   static func line(_ octets: ArraySlice<UInt8>) -> String {
     var kept = octets.prefix(limit)
-    // A character that was cut would come out as a replacement character, which is longer.
+    // Remove an incomplete character: it would be decoded as U+FFFD, which is longer.
     if kept.count < octets.count {
       while let last = kept.last, last & 0xC0 == 0x80 { kept.removeLast() }
       if let last = kept.last, last >= 0xC0 { kept.removeLast() }

@@ -1,36 +1,37 @@
-// StoreClient.swift -- a connection to the store that helps or is absent: callers never wait for a store that is down.
+// StoreClient.swift -- the client of one store, with a circuit breaker: callers never wait for a store that is down.
 //
-// While the store fails ("open", as of a breaker) every call fails at once; a PING in time ends that. Attempts come from
-// timers, and only while somebody wants the store, so that an idle daemon is not woken.
+// After a failure the client is "open": every call fails immediately, until a PING is answered in time. A timer starts
+// the next attempt, after 1 to 30 s if callers have requested the store since the last one, otherwise after 10 minutes,
+// so that an idle daemon rarely wakes up.
 
 import EventLoop
 
-/// The link to one store. Loop thread only.
+/// The client of one store. Loop thread only.
 public final class StoreClient: StoreLink {
-  /// Called each time the store becomes usable, never during a call.
+  /// Called each time the store becomes usable, never during a call to this object.
   public var onUp: (() -> Void)?
-  /// Called each time it is no longer usable, except by `close`.
+  /// Called each time the store is no longer usable, except after `close`.
   public var onDown: (() -> Void)?
 
   private enum State {
-    /// Nothing was tried yet.
+    /// Not started.
     case idle
     case connecting
-    /// A PING is on its way over a connection that lives.
+    /// A PING is in flight over an existing connection.
     case checking
     case up
-    /// Not used until a timer fires.
+    /// Not used until the retry interval ends.
     case backingOff
-    /// Not used until somebody wants it, or for ten minutes.
+    /// Not used until a caller requests it, or until `idleRetryInterval` ends.
     case dormant
     case closed
   }
 
-  /// The time between attempts that nobody wants.
+  /// Retry interval while idle.
   private static let idleRetryInterval = Duration.seconds(600)
-  /// The time that what was refused rests: the user, a command, or all writes. Only tests change it.
+  /// Pause after a refusal: of the user, of a command, or of all writes. Only tests change it.
   var refusalPause = Duration.seconds(60)
-  /// PINGs without an answer after which a connection is replaced.
+  /// After this many failed PINGs the connection is replaced.
   private static let checkLimit = 3
 
   private let dialer: StoreDialer
@@ -40,29 +41,31 @@ public final class StoreClient: StoreLink {
   private var since: BootInstant
   private var connection: StoreConnection?
   private let timer = OwnedTimer()
-  /// Whether somebody called since the last attempt.
+  /// Whether a caller has requested the store since the last attempt.
   private var isUseRequested = false
   private var backoff = Backoff()
   private var window = TimeoutWindow()
   private var failedChecks = 0
   private var random = SystemRandomNumberGenerator()
+  /// No writes before this time, after one was refused; nil once writes are accepted again.
   private var writesPausedUntil: BootInstant?
-  /// Why writes failed; nil once one has succeeded again.
+  /// Why writes are refused; nil once a write has succeeded.
   private var writeFailure: String?
-  /// Commands that the user lacks the permission for, each with the error and the end of its rest, until one succeeds.
+  /// Commands that were refused for lack of permission, each with the error and the end of its pause. Removed when the
+  /// command succeeds.
   private var refusedCommands: [String: (error: String, until: BootInstant)] = [:]
-  /// Commands that were not sent, whose callers are notified in the next turn.
+  /// Commands that were not sent. Their callers are notified in the next turn of the loop.
   private var unsent: [(failure: StoreFailure, done: Completion?)] = []
   private let unsentTimer = OwnedTimer()
   private var lastFailure: String?
   private var latency = MovingMedian()
   private var (calls, timeouts, errors) = (0 as UInt64, 0 as UInt64, 0 as UInt64)
 
-  /// Creates a link that is not connected; `start` begins that.
+  /// Creates a client. `start` connects it.
   ///
   /// - Parameters:
-  ///   - resolve: finds the addresses of the store's host.
-  ///   - note: takes lines for the log: changes of state, and at most one line of a kind a minute.
+  ///   - resolve: resolves the store's host name.
+  ///   - note: called with lines for the log, at most one of each kind a minute; for changes of state, at most eight.
   public init(
     _ settings: StoreSettings, on loop: EventLoop, resolve: @escaping StoreResolver,
     note: @escaping (StoreEvent) -> Void
@@ -75,13 +78,13 @@ public final class StoreClient: StoreLink {
 
   deinit { end() }
 
-  /// Whether commands may be sent.
+  /// Whether commands are sent; otherwise they fail with `.open` or `.closed`.
   public var isUp: Bool { state == .up }
 
-  /// Whether the store is up, and has not refused a write within the last minute.
+  /// Whether the store is up, and the pause after a refused write is over.
   public var mayWrite: Bool { isUp && (writesPausedUntil.map { $0 <= loop.now } ?? true) }
 
-  /// The state and the counters since the link was created.
+  /// The current state, and counters since the client was created.
   public var report: StoreReport {
     loop.assertCurrent()
     let text =
@@ -98,20 +101,20 @@ public final class StoreClient: StoreLink {
       latency: latency.value, calls: calls, timeouts: timeouts, errors: errors)
   }
 
-  /// What the store does not do although it is up, and its words for that.
+  /// What the store refuses although it is up, and its error text; nil for nothing.
   private var complaint: (missing: String, text: String)? {
     if let writeFailure { return ("writes", writeFailure) }
     guard let first = refusedCommands.min(by: { $0.key < $1.key }) else { return nil }
     return (refusedCommands.keys.sorted().joined(separator: ", "), first.value.error)
   }
 
-  /// Connects now, and from now on as often as needed.
+  /// Connects, and reconnects as often as needed until `close`. Does nothing if started already.
   public func start() {
     loop.assertCurrent()
     if state == .idle { attempt() }
   }
 
-  /// Tries at once what rests: somebody may have mended it.
+  /// Retries immediately, for example after a reload. Does not start a client that was not started.
   public func retry() {
     loop.assertCurrent()
     if writesPausedUntil != nil { writesPausedUntil = loop.now }
@@ -121,7 +124,8 @@ public final class StoreClient: StoreLink {
     attempt()
   }
 
-  /// Ends the link. Every caller that waits is notified before it returns; later calls fail with `.closed`.
+  /// Closes the client. Commands without a reply fail with `.closed` before this returns; later ones fail in the next
+  /// turn of the loop.
   public func close() {
     loop.assertCurrent()
     end()
@@ -141,21 +145,22 @@ public final class StoreClient: StoreLink {
 
   // MARK: - Commands
 
-  /// Says that the store would be used if it were up, so that a connection is tried sooner.
+  /// Reports that the store would be used if it were up: the next attempt is sooner than `idleRetryInterval`.
   public func requestUse() {
     loop.assertCurrent()
     isUseRequested = true
     if state == .dormant { backOff(for: .zero) }
   }
 
-  /// Sends a command; fails at once, though not during this call, while the store is not up.
+  /// Sends a command. While the store is not up, `done` gets the failure in the next turn of the loop.
   public func call(_ words: [[UInt8]], timeout: Duration, _ done: @escaping Completion) {
     loop.assertCurrent()
     isUseRequested = true
     send(words, timeout: timeout, done)
   }
 
-  /// Sends a command for which no client waits; that alone does not make a store wanted that is down.
+  /// Sends a command without a timeout, for which no client waits. Unlike `call` it does not count as a request for the
+  /// store.
   public func post(_ words: [[UInt8]], _ done: Completion?) {
     loop.assertCurrent()
     send(words, timeout: nil, done)
@@ -174,6 +179,7 @@ public final class StoreClient: StoreLink {
     calls += 1
   }
 
+  /// The error of a command that was refused and whose pause is not over; nil if it may be sent.
   private func refusal(of name: [UInt8]) -> String? {
     guard !refusedCommands.isEmpty else { return nil }
     let name = RESPCommand.name(name)
@@ -181,9 +187,9 @@ public final class StoreClient: StoreLink {
     return refusal.error
   }
 
-  /// Notifies a caller in the next turn that nothing was sent.
+  /// Notifies a caller in the next turn of the loop that the command was not sent.
   private func failUnsent(_ failure: StoreFailure, _ done: Completion?) {
-    // Nothing of a closed link may stay with the loop, except the promise to the caller.
+    // A closed client must set no timer. The completion handler must be called nevertheless.
     guard state != .closed else {
       if let done { loop.inNextTurn { done(.failure(failure)) } }
       return
@@ -219,9 +225,9 @@ public final class StoreClient: StoreLink {
     }
   }
 
-  /// A command succeeded while something is known to fail.
+  /// A command succeeded while the store refuses something: ends the refusal if the command shows that it is over.
   ///
-  /// What was sent before the failure proves nothing: the rest after it has to be over.
+  /// Only after the pause: until then the reply may be to a command that was sent before the refusal.
   private func succeeded(_ name: [UInt8]) {
     let command = RESPCommand.name(name)
     if let refusal = refusedCommands[command], refusal.until <= loop.now {
@@ -236,10 +242,10 @@ public final class StoreClient: StoreLink {
   private func timedOut() {
     timeouts += 1
     guard window.add(loop.now), state == .up else { return }
-    open(.down, .warning, "\(TimeoutWindow.limit) replies late within \(brief(TimeoutWindow.span))")
+    open(.down, .warning, "\(TimeoutWindow.limit) timeouts within \(brief(TimeoutWindow.span))")
   }
 
-  /// Reacts to an error reply.
+  /// Handles an error reply.
   private func failed(_ error: StoreError, of command: String) {
     guard state == .up || state == .checking || state == .connecting else { return }
     switch error.kind {
@@ -263,6 +269,7 @@ public final class StoreClient: StoreLink {
 
   // MARK: - Attempts
 
+  /// Checks the connection by a PING, or connects if there is none.
   private func attempt() {
     timer.cancel()
     isUseRequested = false
@@ -281,13 +288,13 @@ public final class StoreClient: StoreLink {
   }
 
   private func connected(_ time: Duration, _ complaint: StoreError?) {
-    // Another store may take what the one before refused.
+    // The new connection may be to another store: forget what was refused.
     (writeFailure, writesPausedUntil, refusedCommands) = (nil, nil, [:])
     if let complaint { pauseWrites(complaint) }
     if time <= dialer.settings.timeout { comeUp(time) } else { check() }
   }
 
-  /// Asks whether a connection that lives can be used.
+  /// Sends a PING; the store is up again if it is answered in time.
   private func check() {
     set(.checking)
     let begin = loop.now
@@ -295,7 +302,7 @@ public final class StoreClient: StoreLink {
     let isSent = connection?.send([Array("PING".utf8)], timeout: time) { [weak self] result in
       self?.checked(result, since: begin)
     }
-    if isSent != true { checkFailed("too many replies are missing") }
+    if isSent != true { checkFailed("too many commands without a reply") }
   }
 
   private func checked(_ result: Result<RESPValue, StoreFailure>, since begin: BootInstant) {
@@ -305,7 +312,7 @@ public final class StoreClient: StoreLink {
     case .failure(.error(let text)):
       let error = StoreError(text)
       failed(error, of: "PING")
-      // A store that cannot save to its disk answers so to PING as well.
+      // A store that cannot save to its disk refuses PING, too.
       if error.kind == .writes { comeUp(loop.now - begin) }
       if error.kind == .command { open(.down, .warning, "PING failed: \(text)") }
     case .failure(.timeout): checkFailed("no reply to PING within \(brief(dialer.settings.timeout))")
@@ -315,7 +322,7 @@ public final class StoreClient: StoreLink {
 
   private func checkFailed(_ reason: String) {
     failedChecks += 1
-    // What hangs may be this connection alone: its server, or something in between, was replaced.
+    // Only this connection may be dead, for example because a server or a middlebox was replaced.
     open(.down, .warning, reason, dropsConnection: failedChecks >= StoreClient.checkLimit)
   }
 
@@ -328,7 +335,7 @@ public final class StoreClient: StoreLink {
     onUp?()
   }
 
-  /// Handles the end of the connection, or that there will be none.
+  /// The connection has ended, or could not be made.
   private func ended(_ fault: StoreFault) {
     switch fault {
     case .refused(let command, let error):
@@ -342,17 +349,17 @@ public final class StoreClient: StoreLink {
     }
   }
 
-  /// Stops using the store until a PING is answered in time. Callers that wait are notified; those of `post` get their
-  /// replies if the connection lives.
+  /// Opens the circuit breaker: the store is not used until a PING is answered in time. Commands of `call` fail with
+  /// `.open`; those of `post` still get their replies. If the connection is dropped, all of them fail with `.closed`.
   ///
-  /// - Parameter time: the pause; nil for the next one of the backoff.
+  /// - Parameter time: the time to the next attempt; nil for the next retry interval.
   private func open(
     _ kind: StoreNotes.Kind, _ level: StoreEvent.Level, _ reason: String, for time: Duration? = nil,
     dropsConnection: Bool = false
   ) {
     if state == .up {
       if loop.now - since >= Backoff.longest { backoff.reset() }
-      // One attempt follows in any case, since the store was in use.
+      // The store was in use: make one attempt after the retry interval, even if no caller requests it.
       isUseRequested = true
     }
     let pause = time ?? backoff.next(using: &random)
@@ -362,6 +369,8 @@ public final class StoreClient: StoreLink {
     if dropsConnection { drop(.closed) } else { connection?.abandon(.open, timedOnly: true) }
   }
 
+  /// Does not use the store for `pause`. Then the next attempt follows if a caller has requested it; otherwise the
+  /// client is dormant.
   private func backOff(for pause: Duration) {
     set(.backingOff)
     timer.set(after: pause, on: loop, for: self) { $0.pauseEnded(after: pause) }
@@ -373,7 +382,7 @@ public final class StoreClient: StoreLink {
     timer.set(after: StoreClient.idleRetryInterval - pause, on: loop, for: self) { $0.attempt() }
   }
 
-  /// Closes the connection and notifies its callers.
+  /// Closes the connection; its commands without a reply fail.
   private func drop(_ failure: StoreFailure) {
     let dropped = connection
     connection = nil
@@ -383,7 +392,7 @@ public final class StoreClient: StoreLink {
   }
 
   private func set(_ new: State) {
-    // What `since` shows is how long the store has been in use, or not.
+    // `since` is when the store was last taken into use, or out of use.
     let wasUp = isUp
     if wasUp != (new == .up) || new == .closed { since = loop.now }
     state = new

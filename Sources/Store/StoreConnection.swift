@@ -1,38 +1,38 @@
-// StoreConnection.swift -- one connection to the store, from resolving its host to its last reply.
+// StoreConnection.swift -- one connection to the store, from resolving the host name to the last reply.
 //
-// Replies come in the order of their commands. A command whose caller no longer waits stays in the queue until its reply
-// has come and was dropped, so that no reply is ever taken for another one's.
+// Replies arrive in the order of their commands. A command that has timed out stays in the queue until its reply has
+// arrived and is dropped, so that no reply is matched to another command.
 
 import EventLoop
 import Glibc
 
-/// Finds the addresses by which the store's host is reached; the ports of the results are ignored. None for an address means
+/// Resolves the store's host name. Ports of the results are ignored. If `host` is an IP address, an empty result means
 /// that address.
 public typealias StoreResolver = @Sendable (_ host: String) async -> [SocketAddress]
 
 /// A connection. Owned by its client or stream, which closes it. Loop thread only.
 final class StoreConnection {
-  /// What the owner learns, never during a call to the connection.
+  /// Events for the owner, never reported during a call to the connection.
   enum Report {
-    /// The store has accepted the user and the database, and a PING was answered.
+    /// The store has accepted the user and the database, and has answered a PING.
     ///
     /// - Parameters:
-    ///   - latency: from the first command to the last reply.
-    ///   - complaint: what the store objects to about writes.
+    ///   - latency: the time from sending these commands to the last reply.
+    ///   - complaint: the error if the store refuses writes; nil otherwise.
     case ready(latency: Duration, complaint: StoreError?)
-    /// There is no connection any more. Callers that waited have not been notified: `abandon` does that.
+    /// The connection has ended, or could not be made. Completion handlers were not called: `abandon` does that.
     case ended(StoreFault)
   }
 
-  /// Commands without a reply that a connection may have.
+  /// The most commands without a reply.
   static let unansweredLimit = 256
-  /// Octets that may wait for the kernel to take them.
+  /// No further command is sent while this many octets wait for the kernel.
   private static let unsentLimit = 4 << 20
 
   private let settings: StoreSettings
   private let tls: StoreTLSContext?
   private let order: StoreAddressOrder
-  /// The address that took the connection.
+  /// The peer's address once connected.
   private var address: SocketAddress?
   private let loop: EventLoop
   private let report: (Report) -> Void
@@ -40,15 +40,15 @@ final class StoreConnection {
   private var connector: StoreConnector?
   private var socket: StoreSocket?
   private let deadline = OwnedTimer()
+  /// Sent commands in order; the first `answered` of them have their reply.
   private var waiting: [WaitingCommand] = []
-  /// How many of `waiting` have their reply.
   private var answered = 0
   private var isClosed = false
   private(set) var isReady = false
 
-  /// Begins to connect.
+  /// Starts to connect.
   ///
-  /// - Parameter replyLimit: octets that one reply may have.
+  /// - Parameter replyLimit: the longest reply in octets.
   init(
     _ settings: StoreSettings, _ tls: StoreTLSContext?, _ order: StoreAddressOrder, replyLimit: Int,
     on loop: EventLoop,
@@ -66,15 +66,15 @@ final class StoreConnection {
 
   deinit { close() }
 
-  /// Commands that were sent and have no reply yet.
+  /// The number of commands without a reply.
   var unanswered: Int { waiting.count - answered }
 
   /// Sends a command.
   ///
   /// - Parameters:
-  ///   - timeout: after which `done` is called without a reply; nil if it waits as long as the connection lives.
-  ///   - done: is called once, never during this call.
-  /// - Returns: false if too many commands are without a reply or unsent; then `done` is not called.
+  ///   - timeout: when `done` is called with `.timeout`; nil for never.
+  ///   - done: called once, never during this call.
+  /// - Returns: false if not connected, or if too many commands or octets are waiting; then `done` is not called.
   func send(_ words: [[UInt8]], timeout: Duration?, _ done: @escaping StoreLink.Completion) -> Bool {
     guard let socket, unanswered < StoreConnection.unansweredLimit, socket.unsent < StoreConnection.unsentLimit else {
       return false
@@ -88,14 +88,14 @@ final class StoreConnection {
     return true
   }
 
-  /// Notifies every caller that waits, or those with a timeout; their late replies are dropped.
+  /// Fails all commands without a reply, or only those with a timeout. Late replies are dropped.
   func abandon(_ failure: StoreFailure, timedOnly: Bool = false) {
-    // A caller may send or close: what waits now is settled before.
+    // Collect all handlers before calling one: it may send or close.
     let abandoned = waiting[answered...].filter { $0.isTimed || !timedOnly }.map { $0.takeDone() }
     for done in abandoned { done?(.failure(failure)) }
   }
 
-  /// Closes it. Nothing is reported any more; callers that wait are notified by `abandon` only.
+  /// Closes the connection; nothing is reported from then on. Completion handlers are called by `abandon` only.
   func close() {
     isClosed = true
     isReady = false
@@ -116,7 +116,7 @@ final class StoreConnection {
     if let address { order.markSilent(address) }
     let fault: StoreFault =
       switch (connector, socket) {
-      case (nil, nil): .unreachable("its name was not resolved in time")
+      case (nil, nil): .unreachable("its host name was not resolved in time")
       case (_, nil): .unreachable("no connection in time")
       default: .unusable(waiting.isEmpty ? "no TLS handshake in time; does the store speak TLS?" : "no reply in time")
       }
@@ -128,10 +128,10 @@ final class StoreConnection {
   private func locate(_ resolve: @escaping StoreResolver) {
     switch settings.address {
     case .unix(let path):
-      connect(to: SocketAddress(unixPath: path).map { [$0] } ?? [], or: "not a path for a socket")
+      connect(to: SocketAddress(unixPath: path).map { [$0] } ?? [], or: "invalid path of a Unix socket")
     case .tcp(let host, let port):
       let literal = SocketAddress(text: host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)")
-      // The task runs on this loop's thread, and nowhere else.
+      // Safe: the task runs on this loop's thread only.
       nonisolated(unsafe) weak let this = self
       Task(executorPreference: loop) {
         var found = await resolve(host).compactMap { SocketAddress(octets: $0.octets, port: port) }
@@ -172,18 +172,19 @@ final class StoreConnection {
     case .connected: introduce()
     case .octets(let octets): received(octets)
     case .ended(.lost(let reason)) where !isReady:
-      end(.unusable("the connection ended: \(reason)" + (mayWantTLS ? "; does the store want TLS?" : "")))
+      end(.unusable("the connection ended: \(reason)" + (mayRequireTLS ? "; does the store require TLS?" : "")))
     case .ended(let fault): end(fault)
     }
   }
 
-  private var mayWantTLS: Bool {
+  /// Whether missing TLS can be the reason that the store closed the connection.
+  private var mayRequireTLS: Bool {
     if case .tcp = settings.address { tls == nil } else { false }
   }
 
   // MARK: - The first commands
 
-  /// Sends what a connection begins with, in one piece.
+  /// Sends AUTH, SELECT and PING in one write, as far as the settings need them.
   private func introduce() {
     var commands: [[[UInt8]]] = []
     let password = settings.password.octets
@@ -213,7 +214,7 @@ final class StoreConnection {
     var complaint: StoreError?
     switch result {
     case .success: break
-    // A store that cannot save to its disk answers so to PING as well.
+    // A store that cannot save to its disk refuses PING, too.
     case .failure(.error(let text)) where isLast && StoreError(text).kind == .writes: complaint = StoreError(text)
     case .failure(.error(let text)): return end(.refused(command: RESPCommand.name(command), StoreError(text)))
     case .failure: return
@@ -236,14 +237,15 @@ final class StoreConnection {
     }
   }
 
+  /// Matches a reply to the oldest command without one.
   private func handle(_ reply: RESPValue) {
-    guard answered < waiting.count else { return end(.nonsense("a reply without a command")) }
+    guard answered < waiting.count else { return end(.nonsense("more replies than commands")) }
     let command = waiting[answered]
     guard RESPCommand.fits(reply, to: command.name) else {
       return end(.nonsense("not a reply to \(RESPCommand.name(command.name))"))
     }
     answered += 1
-    // Commands that have their reply are removed by the half, so that each is moved once on average.
+    // Remove answered commands once they are half of the array, so that each command is moved once on average.
     if answered * 2 >= waiting.count {
       waiting.removeFirst(answered)
       answered = 0
@@ -253,11 +255,11 @@ final class StoreConnection {
   }
 }
 
-/// A command whose reply has not come yet.
+/// A command in the queue of a connection.
 private final class WaitingCommand {
-  /// Its first word.
+  /// The command's first word.
   let name: [UInt8]
-  /// Nil if nobody waits any more.
+  /// Nil once it was called.
   private var done: StoreLink.Completion?
   private let timer = OwnedTimer()
 
@@ -268,14 +270,14 @@ private final class WaitingCommand {
 
   deinit { timer.cancel() }
 
-  /// Whether the caller waits for a certain time only, and still does.
+  /// Whether the command has a timeout that has not expired.
   var isTimed: Bool { timer.isSet }
 
   func setTimer(_ loop: EventLoop, _ timeout: Duration) {
     timer.set(after: timeout, on: loop, for: self) { $0.takeDone()?(.failure(.timeout)) }
   }
 
-  /// Ends the wait; nil if it has ended before.
+  /// Cancels the timeout and returns the completion handler; nil if it was taken before.
   func takeDone() -> StoreLink.Completion? {
     timer.cancel()
     defer { done = nil }

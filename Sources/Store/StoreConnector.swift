@@ -1,20 +1,21 @@
-// StoreConnector.swift -- opens a socket to the first of the store's addresses that takes a connection (RFC 8305).
+// StoreConnector.swift -- connects to the first of the store's addresses that accepts (RFC 8305).
 
 import EventLoop
 import Glibc
 
-/// Attempts to connect. Reports once, never while it is created. Loop thread only.
+/// Connection attempts to several addresses. Reports once, never during `init`. Loop thread only.
 final class StoreConnector {
-  /// A socket that is connected, which the receiver owns, and to which address, or why no address took a connection.
+  /// A connected socket, which the receiver owns, and its address; or why all addresses failed.
   typealias Report = (Result<(descriptor: Int32, address: SocketAddress), StoreFault>) -> Void
 
-  /// Seconds of silence after which TCP asks whether the peer is there, and between two such questions.
+  /// TCP keepalive: seconds before the first probe, and between probes.
   private static let (keepAliveIdle, keepAliveInterval) = (30 as Int32, 10 as Int32)
-  /// Milliseconds for which octets may stay unacknowledged; the kernel would retransmit for 15 minutes.
+  /// Milliseconds for which data may stay unacknowledged (TCP_USER_TIMEOUT); by default the kernel retransmits for 15
+  /// minutes.
   private static let userTimeout: Int32 = 30_000
   /// The longest delay between attempts at two addresses (RFC 8305 section 5).
   private static let longestDelay = Duration.milliseconds(250)
-  /// Addresses that are tried.
+  /// The most addresses that are tried.
   private static let addressLimit = 8
 
   private struct Attempt {
@@ -31,9 +32,9 @@ final class StoreConnector {
   private let timer = OwnedTimer()
   private var report: Report?
 
-  /// Starts at the first of the addresses, and at each other one when the one before has failed or is slow.
+  /// Tries the addresses in order. The next one starts when the one before has failed, or after a delay.
   ///
-  /// - Parameter time: what the caller waits in all, so that each address gets its turn.
+  /// - Parameter time: the caller's timeout; the delay is short enough that each address is tried within it.
   init(to addresses: [SocketAddress], within time: Duration, on loop: EventLoop, report: @escaping Report) {
     self.loop = loop
     self.report = report
@@ -44,12 +45,12 @@ final class StoreConnector {
 
   deinit { cancel() }
 
-  /// Closes all sockets and reports nothing.
+  /// Closes all sockets; nothing is reported.
   func cancel() {
     timer.cancel()
     report = nil
     let descriptors = attempts.map(\.descriptor)
-    // Events go before their descriptors are closed.
+    // Release the events before their descriptors are closed.
     attempts = []
     for descriptor in descriptors { close(descriptor) }
   }
@@ -66,7 +67,7 @@ final class StoreConnector {
     if attempts.isEmpty { end(.failure(.unreachable(lastError))) }
   }
 
-  /// Returns a socket that connects; nil if that has failed already.
+  /// Returns a socket that is connecting; nil if that failed immediately.
   private func start(_ address: SocketAddress) -> Int32? {
     let kind = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
     let descriptor = socket(address.family, kind, 0)
@@ -97,7 +98,7 @@ final class StoreConnector {
 
   private func finish(_ descriptor: Int32) {
     guard let index = attempts.firstIndex(where: { $0.descriptor == descriptor }) else { return }
-    // The event goes before its descriptor is closed or gets another one.
+    // Release the event before its descriptor is closed or gets another event.
     let address = attempts.remove(at: index).address
     var error: Int32 = 0
     var length = socklen_t(MemoryLayout<Int32>.size)
@@ -119,12 +120,12 @@ final class StoreConnector {
 }
 
 extension SocketAddress {
-  /// The address of a Unix socket; nil if the path is too long for one.
+  /// The address of a Unix socket; nil if the path is empty or too long.
   init?(unixPath path: String) {
     var form = sockaddr_un()
     form.sun_family = sa_family_t(AF_UNIX)
     let octets = Array(path.utf8)
-    // The path ends with a zero octet.
+    // One octet is for the terminating NUL.
     guard !octets.isEmpty, octets.count < MemoryLayout.size(ofValue: form.sun_path) else { return nil }
     withUnsafeMutableBytes(of: &form.sun_path) { $0.copyBytes(from: octets) }
     guard let address = withUnsafeBytes(of: form, { SocketAddress(copying: $0) }) else { return nil }

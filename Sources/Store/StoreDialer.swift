@@ -2,8 +2,9 @@
 
 import EventLoop
 
-/// The order of the store's addresses: those that took a connection and said nothing come last. Loop thread only.
+/// Orders the store's addresses: those that accepted a connection but did not reply come last. Loop thread only.
 final class StoreAddressOrder {
+  /// Addresses that did not reply, the most recent last.
   private var silent: [SocketAddress] = []
 
   private static let most = 8
@@ -13,17 +14,17 @@ final class StoreAddressOrder {
     addresses.filter { !silent.contains($0) } + silent.filter { addresses.contains($0) }
   }
 
-  /// An address took a connection and said nothing in time.
+  /// Call when an address has accepted a connection but did not reply in time.
   func markSilent(_ address: SocketAddress) {
     silent.removeAll { $0 == address }
     silent = silent.suffix(StoreAddressOrder.most - 1) + [address]
   }
 
-  /// An address has answered.
+  /// Call when an address has replied.
   func markResponsive(_ address: SocketAddress) { silent.removeAll { $0 == address } }
 }
 
-/// What all connections of an owner share. Loop thread only.
+/// Makes the connections of one owner, which share settings, TLS context and order of addresses. Loop thread only.
 final class StoreDialer {
   let settings: StoreSettings
   let loop: EventLoop
@@ -39,7 +40,7 @@ final class StoreDialer {
     self.resolve = resolve
   }
 
-  /// Begins to connect; reports later.
+  /// Starts to connect; `report` is never called during this call.
   ///
   /// - Throws: `StoreFault.tls` if the trusted certificates cannot be read.
   func connect(report: @escaping (StoreConnection.Report) -> Void) throws(StoreFault) -> StoreConnection {

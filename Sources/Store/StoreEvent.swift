@@ -1,42 +1,42 @@
-// StoreEvent.swift -- what a store's owner logs and shows.
+// StoreEvent.swift -- log lines about a store, and its state for commands.
 
 import EventLoop
 
-/// One line for the log.
+/// A line for the log.
 public struct StoreEvent: Hashable, Sendable {
-  /// How serious it is.
+  /// The severity.
   public enum Level: Hashable, Sendable {
     /// The store is used again.
     case info
-    /// The store is not used for a while.
+    /// The store is temporarily not used, or refuses writes.
     case warning
-    /// Somebody has to change a setting.
+    /// Needs the operator.
     case error
   }
 
-  /// How serious it is.
+  /// The severity.
   public let level: Level
-  /// The line, with the store's address and without secrets.
+  /// The line; it contains the store's address and no secrets.
   public let text: String
 }
 
 /// The state of a connection to the store.
 public struct StoreReport: Hashable, Sendable {
-  /// In a few words.
+  /// The state in a few words.
   public var state: String
-  /// Whether commands may be sent.
+  /// Whether commands are sent.
   public var isUp: Bool
-  /// Since when the store is, or is not, used.
+  /// When `isUp` last changed.
   public var since: BootInstant
-  /// Why it was not used the last time; nil if it always was.
+  /// Why the store was last taken out of use; nil if it never was.
   public var lastFailure: String?
-  /// The store's words for why it takes no writes, or not each command, although it is up; nil if it does.
+  /// The store's error if it refuses writes or a command although it is up; nil otherwise.
   public var complaint: String?
-  /// The median of the last 31 replies; nil before the first one.
+  /// The median latency of the last 31 replies; nil before the first one.
   public var latency: Duration?
   /// Commands that were sent.
   public var calls: UInt64
-  /// Commands without a reply in time.
+  /// Commands that timed out, or were not sent because too many were waiting.
   public var timeouts: UInt64
   /// Error replies.
   public var errors: UInt64
@@ -57,7 +57,7 @@ public struct StoreReport: Hashable, Sendable {
   }
 }
 
-/// Durations in log lines.
+/// Formats a duration for log lines.
 func brief(_ duration: Duration) -> String {
   let milliseconds = duration.nanoseconds / 1_000_000
   if milliseconds >= 10_000 { return "\((milliseconds + 500) / 1000) s" }

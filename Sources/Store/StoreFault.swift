@@ -1,29 +1,29 @@
-// StoreFault.swift -- why there is no connection to the store, in words for its users and in kinds for its owner.
+// StoreFault.swift -- why there is no connection to the store, and the meaning of the store's error replies.
 
 import Glibc
 
 /// Why a connection could not be made, or ended.
 enum StoreFault: Error, Hashable {
-  /// The store cannot be reached: it has no address, or refuses.
+  /// No address, or no address accepts a connection.
   case unreachable(String)
-  /// Something took the connection, and then did not do what a store does.
+  /// The peer accepted the connection but did not behave like a store.
   case unusable(String)
-  /// TLS failed.
+  /// The TLS handshake failed, or the TLS settings are invalid.
   case tls(String)
-  /// A connection that was in use ended.
+  /// A connection in use ended.
   case lost(String)
-  /// What came is not used.
+  /// A malformed or unexpected reply.
   case nonsense(String)
-  /// The store refused a command of the beginning.
+  /// The store refused AUTH, SELECT or the first PING.
   case refused(command: String, StoreError)
 
-  /// A failure of a system call.
+  /// - Parameter code: the `errno` of a failed system call.
   static func unreachable(_ code: Int32) -> StoreFault { .unreachable(words(code)) }
 
-  /// A failure of a system call on a connection in use.
+  /// - Parameter code: the `errno` of a failed system call on a connection in use.
   static func lost(_ code: Int32) -> StoreFault { .lost(words(code)) }
 
-  /// Words for a log line.
+  /// The text for log lines.
   var text: String {
     switch self {
     case .unreachable(let reason): "cannot connect: \(reason)"
@@ -45,28 +45,27 @@ enum StoreFault: Error, Hashable {
 
 /// An error reply of the store.
 struct StoreError: Hashable {
-  /// All of it, but a full stop at its end.
+  /// The error without a full stop at its end, since log lines continue after it.
   let text: String
-  /// What it means for the commands that follow.
+  /// What the error means for later commands.
   let kind: Kind
 
   enum Kind: Hashable {
-    /// The connection is not, or is no longer, authenticated.
+    /// The connection is not authenticated, or no longer.
     case identity
     /// The user lacks the permission for this command or its key.
     case permission
-    /// Writes fail, reads do not.
+    /// Writes fail; reads do not.
     case writes
-    /// Nothing works for now.
+    /// The store temporarily refuses everything.
     case unready
-    /// The store is a part of a Redis Cluster.
+    /// The store is part of a Redis Cluster.
     case cluster
-    /// This command failed, others need not.
+    /// Only this command failed.
     case command
   }
 
   init(_ text: String) {
-    // Lines go on behind it.
     self.text = text.hasSuffix(".") ? String(text.dropLast()) : text
     let code = text.prefix { $0 != " " }
     kind =
@@ -80,6 +79,6 @@ struct StoreError: Hashable {
       }
   }
 
-  /// Its first word.
+  /// The first word, such as `OOM`.
   var code: String { String(text.prefix { $0 != " " }) }
 }

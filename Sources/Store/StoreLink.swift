@@ -1,41 +1,44 @@
-// StoreLink.swift -- what users of a store see of it; tests put a scripted one in its place.
+// StoreLink.swift -- the interface of a store for its users. Tests implement it with a scripted store.
 
-/// Why a command has no reply that can be used.
+/// Why a command has no usable reply.
 public enum StoreFailure: Error, Hashable, Sendable {
-  /// The store is not connected, or not used because it failed; nothing was sent, or nobody waits for the reply.
+  /// The store is down. The command was not sent, or was in flight when the store failed.
   case open
-  /// The reply did not arrive in time. It is dropped when it does.
+  /// The reply did not arrive in time. A late reply is dropped.
   case timeout
   /// The connection ended before the reply.
   case closed
-  /// The store's error, which begins with its code.
+  /// The store's error reply. It begins with a code such as `NOPERM`.
   case error(String)
-  /// Too many commands are without a reply; nothing was sent.
+  /// Not sent: too many commands are without a reply.
   case tooManyWaiting
 }
 
-/// A store that takes commands. For its loop's thread only.
+/// A store that executes commands. Loop thread only.
 public protocol StoreLink: AnyObject {
-  /// How a command ended.
+  /// Receives the reply or the failure of a command.
   typealias Completion = (Result<RESPValue, StoreFailure>) -> Void
 
-  /// Whether commands may be sent: otherwise each one fails with `.open`.
+  /// Whether commands are sent; otherwise each one fails with `.open`.
   var isUp: Bool { get }
-  /// Whether the store also takes writes, as far as is known. Nothing keeps a caller from trying.
+  /// Whether the store accepts writes, as far as known. A hint: writes are sent in any case.
   var mayWrite: Bool { get }
 
-  /// Says that the store would be used if it were up, so that a connection is tried sooner.
+  /// Reports that the store would be used if it were up, so that the next connection attempt is sooner.
   func requestUse()
 
-  /// Sends a command, its name first.
+  /// Sends a command for which a client waits.
   ///
   /// - Parameters:
-  ///   - timeout: the longest that the caller waits.
-  ///   - done: is called once, never during this call, after `timeout` at the latest.
+  ///   - words: the command's name and its arguments.
+  ///   - timeout: when the command fails without a reply.
+  ///   - done: called once, never during this call, after `timeout` at the latest.
   func call(_ words: [[UInt8]], timeout: Duration, _ done: @escaping Completion)
 
-  /// Sends a command for which no client waits.
+  /// Sends a command without a timeout, for which no client waits.
   ///
-  /// - Parameter done: is called once, never during this call, with the reply or when there will be none; nil drops it.
+  /// - Parameters:
+  ///   - words: the command's name and its arguments.
+  ///   - done: called once, never during this call, with the reply or the failure; nil to ignore both.
   func post(_ words: [[UInt8]], _ done: Completion?)
 }

@@ -1,11 +1,11 @@
-// StoreNotes.swift -- which lines about a store are logged.
+// StoreNotes.swift -- limits the rate of log lines about a store.
 //
-// The last line about whether the store is used is always true: where changes come too fast to be logged one by one, the
-// state of the end of the minute is.
+// The last line about whether the store is used always matches its state: if the state changes faster than the limit,
+// the state at the end of the minute is logged.
 
 import EventLoop
 
-/// Passes a change of state at once, up to eight a minute, and one line of each kind a minute. Loop thread only.
+/// Logs up to eight changes of state and one line of each kind a minute. Loop thread only.
 final class StoreNotes {
   enum Kind: Hashable {
     case down
@@ -24,30 +24,28 @@ final class StoreNotes {
   private let loop: any Loop
   private let pass: (StoreEvent) -> Void
   private var last: [Kind: BootInstant] = [:]
-  /// What the log says of the store; nil if it says nothing yet.
+  /// The last logged state; nil if none was logged.
   private var isUp: Bool?
-  /// When the last changes were logged.
+  /// When changes of state were logged within the last minute.
   private var changes: [BootInstant] = []
-  /// The change that the log does not have yet.
+  /// The latest change if it is not logged yet.
   private var pending: StoreEvent?
   private let timer = OwnedTimer()
 
-  /// Creates notes.
-  ///
   /// - Parameters:
-  ///   - isUp: what needs no line to begin with; nil if the first state is a change.
-  ///   - pass: takes the lines.
+  ///   - isUp: the initial state, which is not logged; nil to log the first state.
+  ///   - pass: called with each line.
   init(_ address: StoreAddress, isUp: Bool? = nil, on loop: any Loop, _ pass: @escaping (StoreEvent) -> Void) {
     (self.address, self.isUp, self.loop, self.pass) = (address, isUp, loop, pass)
   }
 
-  /// Passes nothing from now on.
+  /// Stops the timer, and drops a pending change.
   func end() {
     timer.cancel()
     pending = nil
   }
 
-  /// Notes that the store can be used.
+  /// The store is usable. Logs the change, if it is one.
   func up(_ text: String) {
     guard isUp != true else {
       pending = nil
@@ -56,7 +54,7 @@ final class StoreNotes {
     change(to: true, event(.info, text))
   }
 
-  /// Notes that the store cannot be used, and why; also if it could not before.
+  /// The store is not usable. Logs the change or, if there is none, the reason like `line`.
   func down(_ kind: Kind, _ level: StoreEvent.Level, _ text: String) {
     guard isUp != false else {
       pending = nil
@@ -66,7 +64,7 @@ final class StoreNotes {
     change(to: false, event(level, text))
   }
 
-  /// Notes what changes nothing about whether the store is used.
+  /// Logs a line that is no change of state, at most one of each kind a minute.
   func line(_ kind: Kind, _ level: StoreEvent.Level, _ text: String) {
     if let time = last[kind], loop.now - time < StoreNotes.interval { return }
     last[kind] = loop.now

@@ -1,10 +1,10 @@
-// StoreSettings.swift -- where the store is, how it is reached, and what it is shown.
+// StoreSettings.swift -- address, TLS, credentials and timeouts of a store.
 
-/// Where a store listens.
+/// The address of a store.
 public enum StoreAddress: Hashable, Sendable, CustomStringConvertible {
   /// A Unix socket, by its path.
   case unix(String)
-  /// A host, by its name or its address as text, and a TCP port.
+  /// A host name or IP address as text, and a TCP port.
   case tcp(host: String, port: UInt16)
 
   /// `/run/redis.sock`, `redis.example:6379` or `[2001:db8::1]:6379`.
@@ -16,11 +16,11 @@ public enum StoreAddress: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// How the store's certificate is verified. TLS 1.2 or later is used.
+/// How the store's certificate is verified. The TLS version is 1.2 or later.
 public struct StoreTLS: Hashable, Sendable {
-  /// The name or the IP address that the certificate must be for. A name is sent as SNI.
+  /// The host name or IP address that the certificate must contain. A name is sent as SNI.
   public var name: String
-  /// A PEM file of certificates that are trusted besides the system's; empty for none.
+  /// A PEM file of certificates that are trusted in addition to the system's; empty for none.
   public var authorityFile: String
 
   /// Creates TLS settings.
@@ -30,12 +30,12 @@ public struct StoreTLS: Hashable, Sendable {
   }
 }
 
-/// A password. Every description of it is `••••`.
+/// A password. Printed as `••••`.
 public struct StorePassword: Hashable, Sendable {
-  /// The octets. Pass them only to the store.
+  /// Pass these only to the store.
   let octets: [UInt8]
 
-  /// Creates a password; no octets stand for none.
+  /// Creates a password; empty for none.
   public init(_ octets: [UInt8]) { self.octets = octets }
 }
 
@@ -44,28 +44,28 @@ extension StorePassword: CustomStringConvertible, CustomDebugStringConvertible, 
   public var description: String { "••••" }
   /// Always `••••`.
   public var debugDescription: String { "••••" }
-  /// An empty mirror, so that dumps show nothing.
+  /// Empty, so that `dump` shows nothing.
   public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// What a connection to the store needs.
+/// The settings of a connection to the store.
 public struct StoreSettings: Hashable, Sendable {
-  /// Where the store listens.
+  /// The store's address.
   public var address: StoreAddress
-  /// How TLS is used; nil for not at all.
+  /// TLS settings; nil for no TLS.
   public var tls: StoreTLS?
   /// The ACL user; empty for the store's default user.
   public var user = ""
   /// The password; empty for none.
   public var password = StorePassword([])
-  /// The number of the database; 0 is not selected, since every connection begins there.
+  /// The number of the database. SELECT is not sent for 0, the default of every connection.
   public var database = 0
-  /// The time within which a PING must be answered for the store to be used.
+  /// The store is used only if it answers a PING within this time.
   public var timeout = Duration.milliseconds(20)
-  /// The time for resolving, connecting, the TLS handshake and the first replies together.
+  /// The timeout for resolving, connecting, the TLS handshake and the first replies together.
   public var connectTimeout = Duration.milliseconds(500)
 
-  /// Creates settings with the defaults of the other properties.
+  /// Creates settings; the other members have their defaults.
   public init(address: StoreAddress, tls: StoreTLS? = nil) {
     self.address = address
     self.tls = tls

@@ -1,18 +1,18 @@
-// StoreSocket.swift -- octets to and from the store over a connected socket, plain or with TLS.
+// StoreSocket.swift -- sends and receives octets over a connected socket, plain or with TLS.
 //
-// Octets are written at once where the kernel takes them: a command costs one system call and no turn of the loop.
+// `write` passes octets to the kernel immediately: a command usually costs one system call and no turn of the loop.
 
 import CTLS
 import EventLoop
 import Glibc
 
-/// A connected socket, which it owns. Loop thread only; calls its owner only from the loop, never within `write`.
+/// Owns a connected socket. Loop thread only. Reports only from the loop, never during `write`.
 final class StoreSocket {
-  /// What the owner learns.
+  /// Events for the owner.
   enum Report {
-    /// The TLS handshake is done, or there is none to do.
+    /// The TLS handshake is complete, or TLS is not used.
     case connected
-    /// Octets have arrived; valid during the call.
+    /// Octets have arrived; the pointer is valid during the call.
     case octets(UnsafeBufferPointer<UInt8>)
     /// The connection ended; nothing follows.
     case ended(StoreFault)
@@ -25,18 +25,19 @@ final class StoreSocket {
   private var ssl: OpaquePointer?
   private var isConnected = false
   private var readEvent: LoopEvent?
-  /// Armed only while the kernel takes no more octets.
+  /// Armed only while the kernel accepts no more octets, or OpenSSL waits to write.
   private var writeEvent: LoopEvent?
-  /// Goes on, and calls the owner, when the loop has time for it.
+  /// Runs `proceed` in a later turn, when the loop has time for it.
   private let soon = OwnedPlace()
   private var fault: StoreFault?
   private var output: [UInt8] = []
   private var buffer = [UInt8](repeating: 0, count: 16_384)
 
-  /// The time for reads at once, before others get theirs.
+  /// The longest time of reads in one turn of the loop, for fairness to other connections.
   private static let readTime = Duration.milliseconds(1)
 
-  /// Begins the TLS handshake, or reports that it is connected in the next turn.
+  /// Starts the TLS handshake, or reports `connected` if TLS is not used; both in a later turn of the loop. Owns the
+  /// descriptor from the start: it is closed if this throws.
   init(
     _ descriptor: Int32, _ tls: StoreTLSContext?, on loop: EventLoop, report: @escaping (Report) -> Void
   ) throws(StoreFault) {
@@ -57,10 +58,10 @@ final class StoreSocket {
 
   deinit { close() }
 
-  /// Octets that the kernel has not taken.
+  /// The number of octets that the kernel has not accepted yet.
   var unsent: Int { output.count }
 
-  /// Closes it; nothing is reported from then on.
+  /// Closes the socket; nothing is reported from then on.
   func close() {
     guard descriptor >= 0 else { return }
     soon.cancel()
@@ -77,7 +78,7 @@ final class StoreSocket {
     output = []
   }
 
-  /// Sends octets, or keeps them until the kernel takes them.
+  /// Sends octets, or buffers them until the kernel accepts them.
   func write(_ octets: [UInt8]) {
     guard descriptor >= 0, fault == nil else { return }
     output += octets
@@ -91,7 +92,7 @@ final class StoreSocket {
     if !isConnected { handshake() }
     guard isConnected, descriptor >= 0 else { return }
     if fault == nil { flush() }
-    // Also after a failed write: the store may have said why it closed the connection.
+    // Also after a failed write: the store may have sent a reason before it closed the connection.
     read()
   }
 
@@ -113,7 +114,7 @@ final class StoreSocket {
     report(.connected)
   }
 
-  /// Writes what the kernel takes. A failure is reported in the next turn.
+  /// Writes as much as the kernel accepts. A failure is reported in a later turn.
   private func flush() {
     var begin = 0
     while begin < output.count {
@@ -123,7 +124,7 @@ final class StoreSocket {
     }
     if begin == output.count {
       output.removeAll(keepingCapacity: output.capacity <= buffer.count)
-      // Without a read event, OpenSSL waits to write before it reads on.
+      // Without a read event, a read of OpenSSL waits for the write event.
       if readEvent != nil { writeEvent = nil }
     } else {
       output.removeFirst(begin)
@@ -131,7 +132,7 @@ final class StoreSocket {
     if fault != nil { proceedSoon() }
   }
 
-  /// Returns how many octets were taken; 0 if the kernel takes none for now or the connection failed.
+  /// Returns the number of octets that were accepted; 0 if the kernel's buffer is full or the connection failed.
   private func send(_ octets: UnsafeRawBufferPointer) -> Int {
     guard let ssl else {
       let count = Glibc.send(descriptor, octets.baseAddress, octets.count, Int32(MSG_NOSIGNAL))
@@ -145,7 +146,7 @@ final class StoreSocket {
     guard count <= 0 else { return Int(count) }
     switch SSL_get_error(ssl, count) {
     case SSL_ERROR_WANT_WRITE: awaitWritable()
-    // The read event tries again.
+    // The read event retries.
     case SSL_ERROR_WANT_READ: break
     default: fault = .lost(StoreTLSContext.reason ?? "closed by the store")
     }
@@ -160,16 +161,16 @@ final class StoreSocket {
         if let fault { end(fault) }
         return
       }
-      // Nobody else uses the buffer meanwhile: what is reported here is only read.
+      // `report` cannot modify `buffer` meanwhile: only `receive` does.
       buffer.withUnsafeBufferPointer { report(.octets(UnsafeBufferPointer(rebasing: $0[..<count]))) }
-      // A read that left space has emptied the kernel's buffer; OpenSSL may have more of a record.
+      // A short read has emptied the kernel's buffer. With TLS, OpenSSL may hold the rest of a record.
       if ssl == nil, count < buffer.count { return }
       guard descriptor >= 0 else { return }
     } while loop.preciseNow < stop
     proceedSoon()
   }
 
-  /// Returns how many octets came; 0 if none did or the connection ended.
+  /// Returns the number of received octets; 0 if there are none or the connection ended.
   private func receive() -> Int {
     guard let ssl else {
       let count = recv(descriptor, &buffer, buffer.count, 0)
@@ -183,7 +184,7 @@ final class StoreSocket {
     switch SSL_get_error(ssl, count) {
     case SSL_ERROR_WANT_READ: break
     case SSL_ERROR_WANT_WRITE:
-      // Until the answer to an update of keys is written, what can be read is not.
+      // OpenSSL must first write, for example its reply to a key update. Until then do not wait for reads.
       readEvent = nil
       awaitWritable()
     case SSL_ERROR_ZERO_RETURN: fault = .lost("closed by the store")

@@ -1,24 +1,24 @@
-// StoreStream.swift -- a connection of its own for one command that blocks, such as XREAD BLOCK 0.
+// StoreStream.swift -- a separate connection for a blocking command, such as XREAD BLOCK 0.
 //
-// While the command waits there is no timer: TCP's keepalive finds a peer that is gone.
+// While the command blocks no timer is set: TCP keepalive detects a dead peer.
 
 import EventLoop
 
-/// Sends a command again and again, and passes on its replies. Loop thread only.
+/// Sends a command repeatedly, and reports its replies. Loop thread only.
 public final class StoreStream {
-  /// Octets that one reply may have.
+  /// The longest reply in octets.
   public static let replyLimit = 1 << 20
-  /// The pause after the store refused the user or the command.
+  /// Pause after the store refused the user or the command.
   private static let refusalPause = Duration.seconds(60)
-  /// The shortest time between two commands: whoever can write to the store can keep it answering.
+  /// The shortest time between two commands. A client that keeps adding entries could otherwise keep the daemon busy.
   private static let pace = Duration.milliseconds(5)
 
-  /// Called each time the connection is made, before its first command.
+  /// Called each time the connection is ready, before its first command.
   public var onConnected: (() -> Void)?
-  /// Called each time it has ended, or ends before it could be used.
+  /// Called each time the connection has ended, also if it was never ready.
   public var onEnded: (() -> Void)?
 
-  /// Why it was not connected, or its command failed, the last time; nil if neither happened.
+  /// Why the connection or its command last failed; nil once connected again.
   public private(set) var lastFailure: String?
 
   private let dialer: StoreDialer
@@ -31,11 +31,11 @@ public final class StoreStream {
   private var reading: (words: () -> [[UInt8]], receive: (RESPValue) -> Bool)?
   private var connectedAt: BootInstant?
   private var askedAt: BootInstant?
-  /// Whether the store has answered the command since the connection last ended.
+  /// Whether the command has had a reply since the connection last ended.
   private var hasReplied = false
   private var isClosed = false
 
-  /// Creates a stream that is not connected; `connect` begins that. The parameters are those of `StoreClient`.
+  /// Creates a stream; `connect` connects it. The parameters are those of `StoreClient`.
   public init(
     _ settings: StoreSettings, on loop: EventLoop, resolve: @escaping StoreResolver,
     note: @escaping (StoreEvent) -> Void
@@ -47,15 +47,15 @@ public final class StoreStream {
 
   deinit { end() }
 
-  /// Whether it is connected.
+  /// Whether the connection is ready.
   public var isConnected: Bool { connectedAt != nil }
 
-  /// Sets what is read. To be called once.
+  /// Sets the command and its handler. Call this once, before `connect`; a second call traps.
   ///
   /// - Parameters:
-  ///   - words: gives the command that is sent next: once connected, and after each reply.
-  ///   - receive: gets each reply that is no error; returns whether the next command is to be sent at once. The stream pauses
-  ///     otherwise, as it does after an error.
+  ///   - words: returns the next command; called once connected and after each reply.
+  ///   - receive: called with each reply that is not an error. Returns whether to send the next command immediately;
+  ///     otherwise the stream waits for the next retry interval.
   public func read(_ words: @escaping () -> [[UInt8]], _ receive: @escaping (RESPValue) -> Bool) {
     loop.assertCurrent()
     precondition(reading == nil, "a stream reads once")
@@ -63,15 +63,15 @@ public final class StoreStream {
     reading = (words, receive)
   }
 
-  /// Connects now, also if it is connected: the next command is asked for again. From then on the stream connects as often
-  /// as needed, until `disconnect`.
+  /// Connects, and reconnects as often as needed until `disconnect`. An existing connection is replaced, so that the
+  /// next command is requested again.
   public func connect() {
     disconnect()
     guard reading != nil else { return }
     open()
   }
 
-  /// Connects at once if it waits to do so: somebody may have mended something.
+  /// Connects immediately if the stream waits for its next attempt, for example after a reload.
   public func retry() {
     loop.assertCurrent()
     guard connection == nil, timer.isSet else { return }
@@ -79,14 +79,14 @@ public final class StoreStream {
     connect()
   }
 
-  /// Ends the connection, and does not make another one.
+  /// Closes the connection, and does not reconnect.
   public func disconnect() {
     loop.assertCurrent()
     timer.cancel()
     drop()
   }
 
-  /// Ends the stream; nothing is called from then on.
+  /// Closes the stream for good; nothing is called from then on.
   public func close() {
     loop.assertCurrent()
     end()
@@ -121,7 +121,7 @@ public final class StoreStream {
 
   private func ask() {
     guard let connection, let words = reading?.words() else { return }
-    // `words` is the owner's: it may have closed the stream.
+    // The owner's `words` may have closed the stream.
     guard !isClosed else { return }
     askedAt = loop.now
     let name = words.first ?? []
@@ -137,7 +137,7 @@ public final class StoreStream {
       hasReplied = true
       notes.up("\(command) is answered again")
       let goesOn = reading?.receive(reply) ?? false
-      // `receive` is the owner's: it may have connected again or closed.
+      // The owner's `receive` may have reconnected or closed the stream.
       guard self.connection === connection, connection != nil else { return }
       if goesOn {
         pause(max(.zero, (askedAt ?? loop.now) + StoreStream.pace - loop.now)) { $0.ask() }
@@ -149,7 +149,7 @@ public final class StoreStream {
     }
   }
 
-  /// Reacts to an error reply: the same command would fail again at once.
+  /// Handles an error reply: the same command would fail again, so the stream reconnects after a pause.
   private func refused(_ error: StoreError, _ command: String) {
     lastFailure = "\(command) failed: \(error.text)"
     switch error.kind {
@@ -176,7 +176,7 @@ public final class StoreStream {
     case .lost, .nonsense, .refused, .tls, .unreachable, .unusable:
       let time = backoff.next(using: &random)
       pause(time) { $0.open() }
-      // If the next attempt succeeds, that the connection ended is no news.
+      // The end of a working connection is logged only if the next attempt fails as well.
       defer { hasReplied = false }
       if case .lost = fault, hasReplied { return }
       notes.down(.down, .warning, "\(fault.text); not used, next attempt in \(brief(time))")

@@ -64,7 +64,7 @@ import Testing
       scene.client.start()
       #expect(await loop.until { waiting.continuation != nil })
       loop.skip(.seconds(10))
-      #expect(scene.client.report.lastFailure == "cannot connect: its name was not resolved in time")
+      #expect(scene.client.report.lastFailure == "cannot connect: its host name was not resolved in time")
       waiting.continuation?.resume()
       for _ in 0..<5 { await loop.turn() }
       #expect(store.accepted == 0)
@@ -100,7 +100,7 @@ import Testing
       let isShort = path.hasPrefix("/")
       #expect(
         scene.client.report.lastFailure
-          == "cannot connect: \(isShort ? "no such file or directory" : "not a path for a socket")")
+          == "cannot connect: \(isShort ? "no such file or directory" : "invalid path of a Unix socket")")
       #expect(scene.events.count == 1)
     }
   }

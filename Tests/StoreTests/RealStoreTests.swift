@@ -242,8 +242,8 @@ import Testing
       (port, "127.0.0.1", certificates.authority, "the certificate is not for '127.0.0.1'"),
       (port, "store.test", "", "the certificate's issuer is not trusted ("),
       (expiredPort, "store.test", certificates.authority, "the certificate is not accepted: certificate has expired"),
-      (port, "", certificates.authority, "'' is no name for a certificate"),
-      (port, "store.test", folder.path(of: "nothing.pem"), "nothing.pem: no certificate (PEM) in it, or unreadable"),
+      (port, "", certificates.authority, "'' is not a valid host name or IP address"),
+      (port, "store.test", folder.path(of: "nothing.pem"), "nothing.pem: unreadable, or contains no PEM certificate"),
     ]
     for (port, name, authority, reason) in cases {
       let settings = settings(port, name: name, authority: authority)
