@@ -194,7 +194,8 @@ let programs: [Target] =
       swiftSettings: testSettings),
     // No part of the product: what the scheduler costs (Benchmarks/README.md).
     .executableTarget(
-      name: "refresh-bench", dependencies: ["Refresh", "EventLoop", "DNSWire"], path: "Benchmarks/refresh", cSettings: glibc,
+      name: "refresh-bench", dependencies: ["Refresh", "EventLoop", "DNSWire"], path: "Benchmarks/refresh",
+      cSettings: glibc,
       swiftSettings: strict),
     .target(
       name: "TestSupport", dependencies: ["EventLoop", "Refresh", logging], path: "Tests/TestSupport", cSettings: glibc,

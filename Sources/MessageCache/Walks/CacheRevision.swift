@@ -95,7 +95,8 @@ extension [EntryTerms?] {
   /// The terms of an entry's route; nil if the route no longer exists, or the key is malformed.
   fileprivate func terms(of entry: EntryPointer) -> EntryTerms? {
     let key = UnsafeBufferPointer(start: CacheEntry.key(entry), count: Int(entry.pointee.keyLength))
-    guard let route = CacheRecord.nameLength(key).map({ Int(key[$0 + 3]) << 8 | Int(key[$0 + 4]) }), route < count else {
+    guard let route = CacheRecord.nameLength(key).map({ Int(key[$0 + 3]) << 8 | Int(key[$0 + 4]) }), route < count
+    else {
       return nil
     }
     return self[route]
