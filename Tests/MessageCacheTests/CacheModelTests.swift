@@ -27,7 +27,7 @@ import Testing
         return
       }
     }
-    #expect(model.hits > 2_000)
+    #expect(model.hits > 1_500)
     #expect(model.misses > 2_000)
     #expect(model.evictions > 1_000)
     #expect(model.expiries > 500)
