@@ -156,7 +156,10 @@ private final class SwallowingNetwork: Sendable {
         sent += result.timesSent
         results += 1
       }
-      _ = await origin.loop.until(.seconds(200)) { read() >= sent }
+      guard await origin.loop.until(.seconds(200), { read() >= sent }) else {
+        Issue.record("round \(round): \(sent) counted, \(read()) read")
+        break
+      }
     }
     return (results, sent)
   }
@@ -174,7 +177,9 @@ private final class SwallowingNetwork: Sendable {
           return result
         }
       }
-      _ = await origin.loop.until(.seconds(200)) { service.settled >= burst }
+      if !(await origin.loop.until(.seconds(200)) { service.settled >= burst }) {
+        Issue.record("\(service.settled) of \(burst) requests have ended or get no response")
+      }
       origin.loop.skip(.seconds(60))
       return await group.reduce(into: []) { $0.append($1) }
     }
