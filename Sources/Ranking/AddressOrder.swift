@@ -1,14 +1,17 @@
-// AddressOrder.swift -- puts the addresses of an answer in order: the good ones, the unknown, the slower, the failing.
+// AddressOrder.swift -- orders the addresses of an answer: the band, the unknown, the slower, the failing.
+//
+// The band is the fastest address and those about as fast; they take turns at the front. An address joins the band
+// within a narrow limit and leaves it at a wider one, so that small changes of round trips do not reorder the answer.
 
-/// What is known of one address of an answer.
+/// The measurements and reports of one address of an answer.
 public struct AddressStanding: Hashable, Sendable {
   /// What the probes found.
   public enum Condition: Hashable, Sendable {
-    /// Nothing is known.
+    /// The address has no valid measurement.
     case unknown
-    /// It answers the kind of this rank (0 is the preferred kind), within so many microseconds.
+    /// It answers probes of the kind with this rank (0 is the preferred kind), after this many microseconds.
     case works(rank: Int, microseconds: UInt32)
-    /// It answers none of the kinds.
+    /// It answers no kind of probe.
     case failing
   }
 
@@ -16,7 +19,7 @@ public struct AddressStanding: Hashable, Sendable {
   public var condition: Condition
   /// Whether programs reported that it does not work.
   public var isReported: Bool
-  /// Whether it was in the band before, which it then leaves later than it would come in.
+  /// Whether it was in the band before. The wider limit then applies.
   public var wasInBand: Bool
 
   /// Creates a standing.
@@ -31,21 +34,21 @@ public struct AddressStanding: Hashable, Sendable {
 public struct AddressOrder: Hashable, Sendable {
   /// Indices into the answer's addresses, the first one first.
   public let indices: [Int]
-  /// How many of them, from the first, take turns at the front.
+  /// The number of addresses, from the first, that take turns at the front.
   public let bandCount: Int
   /// Whether at least one address is known to work.
   public let hasWorking: Bool
-  /// Whether every address fails or is reported. Reports move none then, since they cannot take the last one.
+  /// Whether every address fails or is reported. Reports are then ignored: they must not rule out every address.
   public let isAllBad: Bool
 
-  /// Who is at most this many microseconds, or this part, above the best comes into the band; and who is more than that
-  /// leaves it.
+  /// An address joins the band if it exceeds the best round trip by at most this time or this factor.
   private static let entry = (microseconds: 5_000.0, factor: 1.25)
+  /// It leaves the band above this limit.
   private static let exit = (microseconds: 10_000.0, factor: 1.5)
 
   /// Orders addresses.
   ///
-  /// - Parameter standings: what is known of each address, in the order of the answer.
+  /// - Parameter standings: one for each address, in the order of the answer.
   public init(_ standings: [AddressStanding]) {
     let isAllBad = standings.allSatisfy { $0.condition == .failing || $0.isReported }
     self.isAllBad = isAllBad
@@ -55,7 +58,7 @@ public struct AddressOrder: Hashable, Sendable {
     let unknown = standings.indices.filter { !bad[$0] && standings[$0].condition == .unknown }
     let failing = standings.indices.filter { bad[$0] }
     guard failing.count < standings.count else {
-      // The fault is more likely ours.
+      // If all fail, the fault is more likely on our side: the order does not change.
       indices = Array(standings.indices)
       bandCount = standings.count
       return
@@ -69,7 +72,7 @@ public struct AddressOrder: Hashable, Sendable {
     bandCount = band.isEmpty ? unknown.count : band.count
   }
 
-  /// The best address and those that are about as good, in the order of the answer.
+  /// The band, in the order of the answer.
   private static func band(_ working: [Int], _ standings: [AddressStanding]) -> [Int] {
     let best = working.compactMap { standings[$0].time }.min { ($0.rank, $0.microseconds) < ($1.rank, $1.microseconds) }
     guard let best else { return [] }

@@ -1,26 +1,26 @@
-// AddressReports.swift -- what programs say about the addresses of a name.
+// AddressReports.swift -- the reports of programs about the addresses of a name.
 //
 // Pure: the caller passes in the clock, in nanoseconds.
 
 import DNSWire
 
-/// What a program saw when it used an address.
+/// What a program reports after it has used an address.
 public struct AddressReport: Hashable, Sendable {
   /// The result of using an address.
   public enum Result: Hashable, Sendable {
-    /// It worked, and took so many milliseconds if the program knows.
+    /// The address worked, with this round trip; nil if the program did not measure it.
     case works(milliseconds: Int?)
-    /// It did not work.
+    /// It did not work. Three such reports within a minute put the address last.
     case failed
-    /// It did not work, and one report is enough.
+    /// It did not work. This report alone puts the address last.
     case bad
   }
 
-  /// The name that led to the address.
+  /// The name whose answer contains the address.
   public var name: DomainName
   /// The address that was used.
   public var address: IPAddress
-  /// What came of it.
+  /// Whether it worked.
   public var result: Result
 
   /// Creates a report.
@@ -35,9 +35,9 @@ public struct AddressReport: Hashable, Sendable {
 public struct ReportedAddress: Hashable, Sendable {
   /// Failures within the last minute.
   public var failures = 0
-  /// Until when the address is last, in nanoseconds; nil if it is not.
+  /// The time until which the address is ordered last, in nanoseconds; nil if it is not.
   public var badUntil: Int64?
-  /// The round trip of the last success that had one, in milliseconds.
+  /// The last reported round trip, in milliseconds.
   public var milliseconds: Int?
 }
 
@@ -51,7 +51,7 @@ public struct AddressReports {
   private struct Entry {
     var failures: [Int64] = []
     var badUntil: Int64?
-    /// How often it was put last since the last success.
+    /// How often reports put the address last since its last success.
     var strikes = 0
     var milliseconds: Int?
     var reportedAt: Int64
@@ -74,10 +74,10 @@ public struct AddressReports {
   /// The number of addresses with reports.
   public var count: Int { entries.count }
 
-  /// Notes a report.
+  /// Records a report.
   ///
-  /// - Returns: whether the address has become last, or is no longer.
-  public mutating func note(_ report: AddressReport, now: Int64) -> Bool {
+  /// - Returns: whether the report puts the address last, or ends that.
+  public mutating func record(_ report: AddressReport, now: Int64) -> Bool {
     let key = Key(name: report.name, address: report.address)
     if entries[key] == nil, entries.count >= Self.capacity { removeOldest() }
     var entry = entries[key] ?? Entry(reportedAt: now)
@@ -98,13 +98,13 @@ public struct AddressReports {
     return wasBad != (entry.badUntil.map { now < $0 } ?? false)
   }
 
-  /// Whether an address of a name is last by reports.
+  /// Whether reports put an address of a name last.
   public func isBad(_ address: IPAddress, of name: DomainName, now: Int64) -> Bool {
     guard !entries.isEmpty else { return false }
     return entries[Key(name: name, address: address)]?.badUntil.map { now < $0 } ?? false
   }
 
-  /// The reports about an address of a name; nil without any.
+  /// The reports about an address of a name; nil if no report was recorded.
   public func reports(about address: IPAddress, of name: DomainName, now: Int64) -> ReportedAddress? {
     guard let entry = entries[Key(name: name, address: address)] else { return nil }
     return ReportedAddress(
@@ -112,17 +112,17 @@ public struct AddressReports {
       badUntil: entry.badUntil.flatMap { now < $0 ? $0 : nil }, milliseconds: entry.milliseconds)
   }
 
-  /// The names with an address that is last now, or was until `takeEnded`.
+  /// The names with an address that is last, or whose end `takeEnded` has not returned yet.
   public var namesWithBad: Set<DomainName> {
     Set(entries.lazy.filter { $0.value.badUntil != nil }.map(\.key.name))
   }
 
-  /// When the next address stops being last, in nanoseconds; nil if none is.
+  /// When the next address stops being last, in nanoseconds; nil if no address is last.
   public func nextEnd(now: Int64) -> Int64? {
     entries.values.compactMap { $0.badUntil }.filter { $0 > now }.min()
   }
 
-  /// Takes the names for which an address has stopped being last.
+  /// Returns, once, the names with an address that has stopped being last.
   public mutating func takeEnded(now: Int64) -> Set<DomainName> {
     var names: Set<DomainName> = []
     for (key, entry) in entries {

@@ -1,25 +1,26 @@
-// FamilyComparison.swift -- whether a name's IPv6 addresses are measured to be worse than its IPv4 addresses.
+// FamilyComparison.swift -- decides whether a name's IPv6 addresses are worse than its IPv4 addresses.
 
-/// Compares the families of a name by what is known of their addresses.
+/// Compares the address families of a name by their measurements.
 public struct FamilyComparison {
-  /// This many failures in a row of every IPv6 address count against the family.
+  /// The family counts as failing once every IPv6 address has this many failures in a row.
   public static let failures = 2
 
-  /// By how much IPv6 must be slower, in microseconds.
+  /// By how much IPv6 must be slower to be worse, in microseconds.
   public var threshold: UInt32
 
   /// Creates a comparison.
   public init(threshold: UInt32) { self.threshold = threshold }
 
-  /// Whether IPv6 is worse. What is not known counts for it.
+  /// Whether IPv6 is worse. A missing measurement counts in favour of IPv6.
   ///
-  /// The families are compared by the most preferred kind by which an address works. A verdict stays until the difference is
-  /// below half of the threshold, so that it does not change with every measurement.
+  /// The families are compared by the most preferred kind of probe that any address answers. Once IPv6 is worse, it
+  /// stays worse until the difference is below half of the threshold, so that the result does not change with each
+  /// measurement.
   ///
   /// - Parameters:
-  ///   - ipv4: what is known of each IPv4 address by each kind, the most preferred kind first.
-  ///   - ipv6: the same of the IPv6 addresses.
-  ///   - wasWorse: the verdict so far.
+  ///   - ipv4: the measurements of each IPv4 address by each kind, the most preferred kind first.
+  ///   - ipv6: the same for the IPv6 addresses.
+  ///   - wasWorse: the previous result.
   public func isIPv6Worse(ipv4: [[Measurement?]], ipv6: [[Measurement?]], wasWorse: Bool) -> Bool {
     guard !ipv6.isEmpty, let kinds = ipv4.first?.count else { return false }
     for kind in 0..<kinds {

@@ -1,10 +1,10 @@
-// MeasurementTable.swift -- what is known about addresses: round trips and failures, by network, address and kind.
+// MeasurementTable.swift -- round trips and failures of addresses, by network, address and kind of probe.
 //
-// Pure: the caller passes in the clock, in nanoseconds. A fixed number of rows; the least recently used one makes room.
+// Pure: the caller passes in the clock, in nanoseconds. A full table reuses the least recently measured row.
 
 import DNSWire
 
-/// What is known about one address by one kind of probe on one network.
+/// The measurement of one address by one kind of probe on one network.
 public struct Measurement: Hashable, Sendable {
   /// The smoothed round trip in microseconds; nil if it has never answered.
   public var microseconds: UInt32?
@@ -13,7 +13,7 @@ public struct Measurement: Hashable, Sendable {
   /// When it was last probed, in nanoseconds.
   public var measuredAt: Int64
 
-  /// Whether the address counts as failing: after one failure if it has never answered, else after two in a row.
+  /// Whether the address counts as failing: after one failure if it has no round trip, otherwise after two in a row.
   public var isFailing: Bool { failures >= (microseconds == nil ? 1 : 2) }
 }
 
@@ -21,16 +21,16 @@ public struct Measurement: Hashable, Sendable {
 public struct MeasurementTable {
   /// The maximum number of rows.
   public static let capacity = 8_192
-  /// How long a round trip counts, in nanoseconds.
+  /// How long a round trip is valid after the last answer, in nanoseconds.
   static let lifetime: Int64 = 86_400_000_000_000
-  /// Failures closer to each other than this, in nanoseconds, count once.
+  /// Failures less than this apart, in nanoseconds, count once.
   static let failureSpacing: Int64 = 5_000_000_000
 
   private struct Key: Hashable {
     var high: UInt64 = 0
     var low: UInt64 = 0
     var network: UInt32
-    /// The kind's number, and bit 31 for IPv6.
+    /// The number of the kind; bit 31 is set for IPv6.
     var kind: UInt32
 
     init(_ address: IPAddress, _ kind: ProbeKind, network: UInt32) {
@@ -51,7 +51,7 @@ public struct MeasurementTable {
     /// 0 if the address has never answered.
     var microseconds: UInt32
     var failures: UInt16
-    /// The next row of the same bucket, and the neighbours in the order of use; `none` at an end.
+    /// Indices of the next row in the bucket, and of the neighbours in the order of use; `none` at an end.
     var next: UInt16
     var older: UInt16
     var newer: UInt16
@@ -65,19 +65,19 @@ public struct MeasurementTable {
   private var oldest = MeasurementTable.none
   private var newest = MeasurementTable.none
 
-  /// An empty table, which takes no memory.
+  /// Creates an empty table, which allocates no memory.
   public init() {}
 
   /// The number of rows.
   public var count: Int { rows.count }
 
-  /// What it takes of memory, in octets.
+  /// The memory that the table has allocated, in octets.
   var octets: Int { rows.capacity * MemoryLayout<Row>.stride + heads.capacity * MemoryLayout<UInt16>.stride }
 
-  /// What is known of an address; nil if nothing is, or not any more.
+  /// The measurement of an address; nil if it was never measured, or if the measurement has expired.
   ///
-  /// - Parameter interval: the time between two measurements in nanoseconds; a failure counts for two, and for
-  ///   15 s at least.
+  /// - Parameter interval: the time between two measurements in nanoseconds. Failures expire after two intervals, but
+  ///   not before 15 s.
   public func measurement(
     of address: IPAddress, by kind: ProbeKind, network: UInt32, now: Int64, interval: Int64
   ) -> Measurement? {
@@ -91,15 +91,15 @@ public struct MeasurementTable {
       measuredAt: row.measuredAt)
   }
 
-  /// Whether failures do not count any more: nobody has measured the address since.
+  /// Whether the failures of a row are too old to count.
   private static func hasExpired(_ row: Row, now: Int64, interval: Int64) -> Bool {
     now - row.failedAt >= max(2 * interval, 3 * failureSpacing)
   }
 
-  /// Notes the result of a measurement.
+  /// Records the result of a measurement; ignores `.unknown`.
   ///
   /// - Parameter interval: the time between two measurements in nanoseconds, as in `measurement`.
-  public mutating func note(
+  public mutating func record(
     _ result: ProbeResult, of address: IPAddress, by kind: ProbeKind, network: UInt32, now: Int64, interval: Int64
   ) {
     guard result != .unknown else { return }
@@ -109,7 +109,7 @@ public struct MeasurementTable {
     case .answered(let microseconds):
       let (old, new) = (Int64(rows[index].microseconds), Int64(max(1, microseconds)))
       let isOld = now - rows[index].answeredAt >= Self.lifetime
-      // Weight 1/4, as TCP smooths its round trip less (RFC 6298: 1/8): there are far fewer samples here.
+      // Weight 1/4, while TCP uses 1/8 (RFC 6298): there are far fewer samples here.
       rows[index].microseconds = UInt32(clamping: old == 0 || isOld ? new : max(1, old + (new - old) / 4))
       rows[index].failures = 0
       (rows[index].measuredAt, rows[index].answeredAt) = (now, now)
@@ -124,7 +124,7 @@ public struct MeasurementTable {
     }
   }
 
-  /// Forgets every failure: the network has changed, or was down.
+  /// Removes all failures, for use after a change or an outage of the network.
   public mutating func forgetFailures() {
     for index in rows.indices { rows[index].failures = 0 }
   }

@@ -1,7 +1,9 @@
-// ProbeKind.swift -- how an address is measured, and what one probe found.
+// ProbeKind.swift -- the kinds of probes, and the result of one probe.
 
-/// One way to measure an address. Of several, each is a class of its own: an address that answers the first one comes
-/// before an address that answers only the second.
+/// One way to measure an address.
+///
+/// If several kinds are configured, an address that answers the first kind is ordered before one that answers only the
+/// second, whatever their round trips are.
 public enum ProbeKind: Hashable, Sendable {
   /// An ICMP or ICMPv6 echo.
   case icmp
@@ -11,10 +13,10 @@ public enum ProbeKind: Hashable, Sendable {
   /// Whether it is a TCP connection.
   public var isConnection: Bool { if case .tcp = self { true } else { false } }
 
-  /// `icmp` or `tcp`, as metrics call it.
+  /// `icmp` or `tcp`, the label in metrics.
   public var family: String { isConnection ? "tcp" : "icmp" }
 
-  /// A number that no other kind has.
+  /// A number that is unique to this kind.
   var number: UInt32 {
     switch self {
     case .icmp: 1 << 16
@@ -33,13 +35,13 @@ extension ProbeKind: CustomStringConvertible {
   }
 }
 
-/// What a measurement found.
+/// The result of a measurement.
 public enum ProbeResult: Hashable, Sendable {
-  /// The address answered after so many microseconds.
+  /// The address answered after this many microseconds.
   case answered(microseconds: UInt32)
-  /// It refused, an ICMP error came, or nothing came in time.
+  /// The address refused, an ICMP error arrived, or no answer arrived before the timeout.
   case failed
-  /// Nothing was learned about the address: no route, no descriptor, no permission, or a retransmission that spoils the
-  /// time.
+  /// The probe says nothing about the address: no route, no descriptor, no permission, or an unreliable round trip, for
+  /// example after a retransmission.
   case unknown
 }

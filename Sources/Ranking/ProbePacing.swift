@@ -1,20 +1,20 @@
-// ProbePacing.swift -- how many probes may begin: in any minute, at a time, to one address, and for one client or domain.
+// ProbePacing.swift -- limits probes: in any minute, in flight, to one address, and for one client or domain.
 //
 // Pure: the caller passes in the clock, in nanoseconds.
 
 import DNSWire
 
-/// Allows probes within four limits.
+/// Allows a probe if four limits allow it.
 public struct ProbePacing {
   /// Why a probe may not begin now.
   public enum Refusal: Hashable, Sendable {
-    /// As many as are allowed in a minute have begun.
+    /// `perMinute` probes began within the last minute.
     case budget
-    /// As many as are allowed at a time have not ended.
+    /// `mostInFlight` probes are in flight.
     case busy
     /// The same address was probed within the last second.
     case address
-    /// The client or the domain has had its part of the minute's probes.
+    /// `perShare` probes for the client or the domain began within the last minute.
     case share
   }
 
@@ -23,18 +23,18 @@ public struct ProbePacing {
     var shares: [UInt64]
   }
 
-  /// Maximum probes at a time.
+  /// Maximum probes in flight.
   static let mostInFlight = 10
   private static let minute: Int64 = 60_000_000_000
   private static let second: Int64 = 1_000_000_000
 
   /// Maximum probes in any minute.
   public private(set) var perMinute: Int
-  /// Maximum probes in any minute for one client or domain, so that some are left for others: three quarters of all.
+  /// Maximum probes in any minute for one client or domain: three quarters of all, so that some are left for others.
   public var perShare: Int { max(1, perMinute * 3 / 4) }
-  /// The probes that have begun and not ended.
+  /// The number of probes in flight.
   public private(set) var inFlight = 0
-  /// The probes of the last minute, oldest first, from `first` on.
+  /// The probes of the last minute, oldest first. Elements before `first` have expired.
   private var begun: [Begun] = []
   private var first = 0
   private var counts: [UInt64: Int] = [:]
@@ -43,15 +43,16 @@ public struct ProbePacing {
   /// Creates the limits.
   public init(perMinute: Int) { self.perMinute = perMinute }
 
-  /// Changes the limit of a minute when all probes have been cancelled. Those of the last minute still count.
+  /// Changes `perMinute`. Call it after all probes were cancelled; the probes of the last minute still count.
   public mutating func restart(perMinute: Int) {
     self.perMinute = perMinute
     inFlight = 0
   }
 
-  /// Counts a probe that begins now; or says why it may not.
+  /// Counts a probe that begins now.
   ///
-  /// - Parameter shares: the numbers of the client and the domain that it is for; none for the daemon's own.
+  /// - Parameter shares: the numbers of the client and the domain it is charged to; empty for the daemon's own names.
+  /// - Returns: nil if the probe may begin, otherwise the limit that does not allow it; it is then not counted.
   public mutating func begin(_ address: IPAddress, for shares: [UInt64] = [], now: Int64) -> Refusal? {
     guard nextTime(now: now) == nil else { return .budget }
     guard inFlight < Self.mostInFlight else { return .busy }
@@ -66,7 +67,7 @@ public struct ProbePacing {
     return nil
   }
 
-  /// A probe has ended.
+  /// Counts the end of a probe that `begin` allowed.
   public mutating func end() { inFlight -= 1 }
 
   /// When the budget allows a probe again; nil if it does now.
@@ -82,9 +83,9 @@ public struct ProbePacing {
     return last + Self.second
   }
 
-  /// When this client and this domain may have a probe again; nil if they may now.
+  /// When the shares of this client and this domain allow a probe again; nil if they do now.
   ///
-  /// - Complexity: O(`perMinute`) if they may not.
+  /// - Complexity: O(`perMinute`) if they do not.
   public func nextTime(for shares: [UInt64], now: Int64) -> Int64? {
     let full = shares.filter { counts[$0, default: 0] >= perShare }
     let times = full.compactMap { share in

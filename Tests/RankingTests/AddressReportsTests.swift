@@ -14,7 +14,7 @@ private let address = IPAddress(text: "192.0.2.1")!
   private var reports = AddressReports(badFor: 600 * second)
 
   private mutating func note(_ result: AddressReport.Result, at now: Int64, of reported: DomainName = name) -> Bool {
-    reports.note(AddressReport(name: reported, address: address, result: result), now: now)
+    reports.record(AddressReport(name: reported, address: address, result: result), now: now)
   }
 
   @Test mutating func `three failures within a minute put it last, for that name`() {

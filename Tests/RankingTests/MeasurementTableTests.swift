@@ -17,7 +17,7 @@ private let interval = 600 * second
   }
 
   private mutating func note(_ result: ProbeResult, at now: Int64, network: UInt32 = 7) {
-    table.note(result, of: address, by: .tcp(port: 443), network: network, now: now, interval: interval)
+    table.record(result, of: address, by: .tcp(port: 443), network: network, now: now, interval: interval)
   }
 
   @Test mutating func `round trips are smoothed with a weight of a quarter`() {
@@ -105,12 +105,12 @@ private let interval = 600 * second
       IPAddress(octets: [10, UInt8(number >> 16), UInt8(number >> 8 & 255), UInt8(number & 255)])!
     }
     for number in 0..<MeasurementTable.capacity {
-      table.note(
+      table.record(
         .answered(microseconds: 1), of: address(number), by: .icmp, network: 1, now: Int64(number), interval: interval)
     }
-    table.note(.answered(microseconds: 2), of: address(0), by: .icmp, network: 1, now: 10_000, interval: interval)
+    table.record(.answered(microseconds: 2), of: address(0), by: .icmp, network: 1, now: 10_000, interval: interval)
     for number in 0..<1000 {
-      table.note(
+      table.record(
         .answered(microseconds: 3), of: address(100_000 + number), by: .icmp, network: 1, now: 20_000,
         interval: interval)
     }

@@ -418,7 +418,7 @@ final class Ranker {
   }
 
   private func note(_ result: ProbeResult, of address: IPAddress, by kind: ProbeKind, network: UInt32) {
-    table.note(result, of: address, by: kind, network: network, now: now, interval: interval)
+    table.record(result, of: address, by: kind, network: network, now: now, interval: interval)
   }
 
   private func take(_ job: ProbeJob, _ kind: ProbeKind, _ result: ProbeResult) {

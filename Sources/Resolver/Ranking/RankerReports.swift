@@ -36,7 +36,7 @@ extension Ranker {
     case .works: counters.goodReports += 1
     case .failed, .bad: counters.badReports += 1
     }
-    _ = reports.note(report, now: loop.now.nanoseconds)
+    _ = reports.record(report, now: loop.now.nanoseconds)
     if reports.isBad(report.address, of: report.name, now: loop.now.nanoseconds) {
       if reported.count > 2 * AddressReports.capacity { trimReported() }
       reported[report.name, default: []].formUnion(found.map(\.hash))
