@@ -1,13 +1,13 @@
 // ConnectionProbe.swift -- measures an address by one TCP connection without data.
 //
-// The round trip is the kernel's, so that what else the loop does adds nothing. The connection ends by a reset: it leaves
-// no state behind, here or there.
+// The kernel measures the round trip, so that a busy loop does not add to it. A reset closes the connection and leaves
+// no state at either end.
 
 import CSocket
 import EventLoop
 import Glibc
 
-/// One connection. Reports once, and never while it is created. Loop thread only.
+/// One connection. Reports its outcome once, and not during `init`. Loop thread only.
 public final class ConnectionProbe {
   private var descriptor: Int32 = -1
   private var event: LoopEvent?
@@ -31,17 +31,17 @@ public final class ConnectionProbe {
 
   deinit { cancel() }
 
-  /// Ends it without a report.
+  /// Closes the connection without a report.
   public func cancel() {
     report = nil
     timer.cancel()
-    // The event goes before its descriptor is closed.
+    // The event must be removed before its descriptor is closed.
     event = nil
     if descriptor >= 0 { close(descriptor) }
     descriptor = -1
   }
 
-  /// Returns the outcome if there is one at once.
+  /// Begins to connect; returns the outcome if it is known immediately.
   private func start(_ address: SocketAddress) -> ProbeOutcome? {
     let kind = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
     descriptor = socket(address.family, kind, 0)
@@ -49,7 +49,7 @@ public final class ConnectionProbe {
     stream_reset_on_close(descriptor)
     let status = address.withSockaddr { connect(descriptor, .init(__sockaddr__: $0), $1) }
     if status == 0 || errno == EINPROGRESS { return nil }
-    // The loopback interface refuses at once; everything else is this machine's own trouble.
+    // The loopback interface refuses immediately; any other error is local and says nothing about the address.
     return errno == ECONNREFUSED ? .failed : .notSent(errno: errno)
   }
 
@@ -65,7 +65,7 @@ public final class ConnectionProbe {
     end(retransmissions > 0 ? .spoiled : .answered(microseconds: microseconds))
   }
 
-  /// What an error says that came after the connection had begun.
+  /// The outcome for an error of a connection that had begun.
   static func outcome(of error: Int32) -> ProbeOutcome {
     switch error {
     // A reset, or an ICMP error about the address: unreachable in any of its forms, or prohibited.

@@ -1,10 +1,10 @@
 // EchoMessage.swift -- the octets of ICMP and ICMPv6 echo messages (RFC 792, RFC 4443 section 4).
 //
-// The kernel writes identifier and checksum, and gives each socket only the replies to its own identifier.
+// The kernel sets the identifier and the checksum, and delivers to each socket only replies with its own identifier.
 
-/// An echo request with 16 octets of content: a token that a stranger cannot guess.
+/// An echo request. Its 16 octets of data are a random token, so that an off-path attacker cannot forge the reply.
 struct EchoMessage: Hashable {
-  /// The octets of header and content.
+  /// The number of octets of header and data.
   static let length = 24
 
   var sequence: UInt16
@@ -16,7 +16,7 @@ struct EchoMessage: Hashable {
 
   func hash(into hasher: inout Hasher) { hasher.combine(sequence) }
 
-  /// The request.
+  /// Composes the request.
   func octets(isIPv6: Bool) -> [UInt8] {
     var octets: [UInt8] = [isIPv6 ? 128 : 8, 0, 0, 0, 0, 0, UInt8(sequence >> 8), UInt8(sequence & 0xFF)]
     for word in [token.high, token.low] {
@@ -27,7 +27,7 @@ struct EchoMessage: Hashable {
     return octets
   }
 
-  /// Reads a reply; nil for any other message.
+  /// Parses an echo reply; nil for any other message.
   static func reply(_ octets: [UInt8], isIPv6: Bool) -> EchoMessage? {
     guard octets.count == length, octets[0] == (isIPv6 ? 129 : 0), octets[1] == 0 else { return nil }
     func word(_ start: Int) -> UInt64 { octets[start..<start + 8].reduce(0) { $0 << 8 | UInt64($1) } }

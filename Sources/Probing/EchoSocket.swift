@@ -1,18 +1,18 @@
 // EchoSocket.swift -- measures addresses of one family by ICMP echo requests on one socket.
 //
-// It is a datagram socket (icmp(7), "ping socket"), which needs no privilege where net.ipv4.ping_group_range allows it. A
-// raw socket is never used.
+// The socket is a datagram socket (icmp(7), "ping socket"), which needs no privilege if net.ipv4.ping_group_range
+// includes the group of the process. A raw socket is never used.
 
 import CSocket
 import EventLoop
 import Glibc
 
-/// The echo requests to addresses of one family. Loop thread only.
+/// Sends echo requests to addresses of one family. Loop thread only.
 public final class EchoSocket {
   private struct Pending {
     var message: EchoMessage
     var address: SocketAddress
-    /// By the system clock, in nanoseconds.
+    /// Nanoseconds of the system clock, as the kernel stamps replies.
     var sentAt: Int64
     let timer: OwnedTimer
     var report: (ProbeOutcome) -> Void
@@ -25,11 +25,11 @@ public final class EchoSocket {
   private var descriptor: Int32 = -1
   private var event: LoopEvent?
   private var pending: [UInt16: Pending] = [:]
-  /// Replies in a row, before other events get their turn.
+  /// Maximum replies that are read in a row, so that other events get their turn.
   private static let readLimit = 16
   private var nextSequence = UInt16.random(in: 0 ... .max)
 
-  /// Creates it without a socket, which the first request opens.
+  /// Creates it without a descriptor; `open` or the first request opens the socket.
   public init(family: Int32, timeout: Duration = probeTimeout, on loop: EventLoop) {
     self.family = family
     self.timeout = timeout
@@ -53,7 +53,7 @@ public final class EchoSocket {
     pending[sequence] = Pending(message: message, address: address, sentAt: sentAt, timer: timer, report: report)
   }
 
-  /// Ends all requests without a report and closes the socket.
+  /// Cancels all requests without a report and closes the socket.
   public func close() {
     for request in pending.values { request.timer.cancel() }
     pending = [:]
@@ -62,7 +62,7 @@ public final class EchoSocket {
     descriptor = -1
   }
 
-  /// Opens the socket, unless it is open; returns the error number of a refusal.
+  /// Opens the socket unless it is open. Returns nil, or the `errno` of the failure.
   public func open() -> Int32? {
     guard descriptor < 0 else { return nil }
     descriptor = echo_socket(family)
@@ -95,7 +95,7 @@ public final class EchoSocket {
         let request = pending[reply.sequence], request.message == reply, request.address.octets == peer.octets
       else { continue }
       let nanoseconds = arrival - request.sentAt
-      // The system clock was set meanwhile.
+      // The system clock was set in between, or the reply came after the timeout.
       guard nanoseconds >= 0, nanoseconds <= timeout.nanoseconds else {
         end(reply.sequence, .spoiled)
         continue

@@ -1,14 +1,14 @@
-// ProbeOutcome.swift -- what one probe of an address found.
+// ProbeOutcome.swift -- the result of one probe of an address.
 
 /// The result of one connection or one echo.
 public enum ProbeOutcome: Hashable, Sendable {
   /// The address answered, with this round trip in microseconds.
   case answered(microseconds: UInt32)
-  /// It refused the connection, an ICMP error came, or nothing came in time.
+  /// The address refused the connection, an ICMP error arrived, or no answer arrived before the timeout.
   case failed
-  /// Nothing was learned about the address, because a segment was lost and sent again.
+  /// The round trip is unreliable, because a segment was sent again or the system clock was set.
   case spoiled
-  /// Nothing was sent, for this `errno`: no route, no descriptor, no permission.
+  /// Nothing was sent. The `errno` says why: no route, no descriptor, no permission.
   case notSent(errno: Int32)
 }
 
