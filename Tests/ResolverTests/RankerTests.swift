@@ -93,7 +93,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     let found = try #require(report?.problems)
     #expect(found.count == 2)
     #expect(found.first?.contains("the kernel refuses ping sockets; sysctl net.ipv4.ping_group_range=") == true)
-    #expect(found.last?.contains("something on this network answers for everybody") == true)
+    #expect(found.last?.contains("this network answers connections to any address") == true)
   }
 
   @Test func `off, it has no timer`() throws {
@@ -261,7 +261,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
       loop.advance(by: .seconds(1))
     }
     #expect(Set(try (0..<3).map { _ in try addresses()[0] }) == Set(before))
-    #expect(scene.notes.count { $0.contains("answers for everybody") } == 1)
+    #expect(scene.notes.count { $0.contains("answers connections to any address") } == 1)
     #expect(counters.rearranged == 0)
   }
 
@@ -274,7 +274,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     loop.advance(by: .milliseconds(500))
     for _ in 0..<2 { _ = try addresses("private.example.com") }
     loop.advance(by: .seconds(10))
-    #expect(scene.notes.count { $0.contains("answers for everybody") } == 1)
+    #expect(scene.notes.count { $0.contains("answers connections to any address") } == 1)
     #expect(counters.rearranged == 0)
   }
 
@@ -292,7 +292,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
       _ = try addresses()
       loop.advance(by: .seconds(1))
     }
-    #expect(scene.notes.count { $0.contains("answers for everybody") } == 1)
+    #expect(scene.notes.count { $0.contains("answers connections to any address") } == 1)
   }
 
   @Test func `what the canary found holds until it has answered again`() {

@@ -1,25 +1,28 @@
-// AddressArrangement.swift -- puts the addresses of answers in order by what the ranker knows.
+// AddressArrangement.swift -- orders the addresses of answers by the ranker's measurements and reports.
 
 import DNSWire
 import EventLoop
 import MessageCache
 import Ranking
 
-/// What an answer in the cache does not show.
+/// The addresses that a cached answer omits.
 struct HiddenAddresses {
-  /// All addresses of the answer, if it shows only the best of them (`ranking.answers`) or none (`ranking.families`).
+  /// All addresses of the answer, if the cache holds only the best of them (`ranking.answers`) or none of them
+  /// (`ranking.families`); nil if the cache holds all.
   var all: [[UInt8]]?
-  /// The answer with its addresses, while it is withheld (`ranking.families`).
+  /// The answer with its addresses, while NODATA is cached in its place (`ranking.families`).
   var withheld: ComposedResponse?
 }
 
 extension Ranker {
-  /// Puts a new answer in order by what is known.
+  /// Orders the addresses of a new answer, and shortens or withholds it if the settings require that. Call it before
+  /// the answer is stored.
   ///
   /// - Parameters:
-  ///   - hash: of the key under which it will be stored.
-  ///   - isPlain: whether neither DNSSEC data nor AD goes with it.
-  /// - Returns: what the answer does not show from now on, for `stored`.
+  ///   - hash: the hash of the key under which the answer will be stored.
+  ///   - isPlain: whether the answer has neither DNSSEC data nor AD. Other answers are ordered, but never shortened or
+  ///     withheld.
+  /// - Returns: the addresses that the answer now omits; pass them to `stored`.
   func arrange(
     _ response: inout ComposedResponse, to name: DomainName, hash: UInt64, isPlain: Bool
   ) -> HiddenAddresses {
@@ -28,7 +31,7 @@ extension Ranker {
     return hidden
   }
 
-  /// - Returns: all addresses, if the answer shows only the best of them now.
+  /// - Returns: all addresses if `response` now has only the best of them; otherwise nil.
   private func putInOrder(
     _ response: inout ComposedResponse, to name: DomainName, hash: UInt64, isPlain: Bool
   ) -> [[UInt8]]? {
@@ -45,9 +48,7 @@ extension Ranker {
     return addresses
   }
 
-  /// The addresses that an answer keeps (`ranking.answers`); nil if it keeps all.
-  ///
-  /// - Parameter isPlain: whether neither DNSSEC data nor AD goes with it.
+  /// The best addresses, as many as `ranking.answers` allows; nil if the answer stays complete.
   private func shortened(
     _ order: AddressOrder, of addresses: [[UInt8]], _ name: DomainName, isPlain: Bool
   ) -> [[UInt8]]? {
@@ -57,7 +58,7 @@ extension Ranker {
     return order.indices.prefix(settings.answers).map { addresses[$0] }
   }
 
-  /// The addresses that take turns at the front of an answer because they were measured.
+  /// The addresses that take turns at the front of a measured answer; empty before its first measurement.
   func band(of hash: UInt64, _ run: @autoclosure () -> AddressRun?) -> Set<[UInt8]> {
     guard entries[hash]?.measuredAt != nil, let run = run() else { return [] }
     return Set(run.addresses.prefix(run.rotating ?? 0))
@@ -85,9 +86,9 @@ extension Ranker {
     return hasFailed ? .failing : .unknown
   }
 
-  /// Puts a cached answer in order by what is known now.
+  /// Orders the addresses of a cached answer by the current measurements and reports.
   ///
-  /// - Returns: whether anything changed.
+  /// - Returns: whether the cached answer changed.
   @discardableResult
   func rearrange(_ hash: UInt64, _ name: DomainName, isIPv6: Bool) -> Bool {
     guard let run = run(of: hash, isIPv6: isIPv6), run.addresses.count > 1 else { return false }
@@ -99,9 +100,9 @@ extension Ranker {
     return isChanged
   }
 
-  /// Composes an answer again that shows other addresses from now on (`ranking.answers`).
+  /// Replaces a cached answer if `ranking.answers` requires a different set of addresses.
   ///
-  /// - Returns: whether it was; nil if it shows the same ones, perhaps in another order.
+  /// - Returns: whether it was replaced; nil if its set of addresses stays the same, so that only the order may change.
   private func resize(_ hash: UInt64, _ name: DomainName, _ order: AddressOrder, _ run: AddressRun) -> Bool? {
     let isShortened = entries[hash]?.all != nil
     guard settings.answers > 0 || isShortened, entries[hash] != nil, let copy = cache.copy(hash: hash),
@@ -117,7 +118,7 @@ extension Ranker {
     return cache.replace(copy, with: response)
   }
 
-  /// Shows all addresses of every answer again.
+  /// Puts all addresses back into every shortened answer.
   func showAll() {
     for (hash, entry) in entries {
       guard let all = entry.all else { continue }

@@ -1,23 +1,23 @@
-// AddressFigures.swift -- what ranking knows of an address, for output.
+// AddressFigures.swift -- the measurements and reports of an address, for output.
 
 import DNSWire
 import EventLoop
 import Ranking
 
-/// What is known of one address of an answer.
+/// The measurements and reports of one address of an answer.
 package struct AddressFigures: Hashable, Sendable {
-  /// The figure of one kind of probe.
+  /// The measurement by one kind of probe.
   package struct Probe: Hashable, Sendable {
     /// `icmp` or `tcp:PORT`.
     package var kind: String
-    /// The smoothed round trip; nil if it has never answered.
+    /// The smoothed round trip; nil if the address has not answered.
     package var roundTrip: Duration?
     /// Failures in a row.
     package var failures: Int
-    /// How long ago it was measured.
+    /// The time since the last measurement.
     package var age: Duration
 
-    /// Creates a figure.
+    /// Creates a measurement.
     package init(kind: String, roundTrip: Duration?, failures: Int, age: Duration) {
       self.kind = kind
       self.roundTrip = roundTrip
@@ -28,13 +28,13 @@ package struct AddressFigures: Hashable, Sendable {
 
   /// The address.
   package var address: IPAddress
-  /// By kind, in order of preference.
+  /// One for each kind with a measurement, in order of preference.
   package var probes: [Probe]
-  /// How long it is last because programs reported it; nil if it is not.
+  /// How much longer reports keep the address last; nil if they do not.
   package var badFor: Duration?
   /// Failures that programs reported within the last minute.
   package var reportedFailures: Int
-  /// The round trip of the last success that a program reported, in milliseconds.
+  /// The last round trip that a program reported, in milliseconds.
   package var reportedMilliseconds: Int?
 
   /// Creates the figures of an address.
@@ -51,7 +51,7 @@ package struct AddressFigures: Hashable, Sendable {
 }
 
 extension Ranker {
-  /// What is known of addresses of a name on this network; those of which nothing is known are left out.
+  /// The figures of a name's addresses on the current network. Addresses without measurements and reports are left out.
   func figures(of addresses: [IPAddress], of name: DomainName) -> [AddressFigures] {
     let now = loop.now.nanoseconds
     let kinds = kinds(for: name)

@@ -1,16 +1,18 @@
-// CanaryWatch.swift -- whether connections to addresses that do not exist succeed, by network and family.
+// CanaryWatch.swift -- detects networks that answer TCP connections to any address.
 //
-// A transparent proxy answers every connection within a millisecond: the figures of all addresses are then its own.
+// A transparent proxy answers every connection within a millisecond, so that all addresses seem to be equally near. The
+// canary is a connection to an address that does not exist. If it is answered, TCP measurements of its address family
+// are ignored on this network.
 
 import DNSWire
 import Ranking
 
-/// What is known of the current network.
+/// The last result of the canary for each address family. One of another network does not count.
 struct CanaryWatch {
   private struct Finding {
     var network: UInt32
     var askedAt: Int64
-    var isUnderWay = true
+    var isInFlight = true
     var isVoid = false
   }
 
@@ -18,44 +20,45 @@ struct CanaryWatch {
 
   private static let hour: Int64 = 3_600_000_000_000
 
-  /// Whether the canary has to be asked: not within the last hour on this network.
+  /// Whether the canary must be sent: true unless it was sent on this network within the last hour.
   func isDue(isIPv6: Bool, on network: UInt32, now: Int64) -> Bool {
     guard let finding = findings[isIPv6], finding.network == network else { return true }
     return now - finding.askedAt >= Self.hour
   }
 
-  /// It is asked now. What was found on this network before holds until it has answered.
+  /// Records that the canary is sent now. The previous result on this network stays valid until `ended`.
   mutating func asks(isIPv6: Bool, on network: UInt32, now: Int64) {
     findings[isIPv6] = Finding(network: network, askedAt: now, isVoid: isVoid(isIPv6: isIPv6, on: network))
   }
 
-  /// It has answered or not.
+  /// Records the result of the canary.
   ///
-  /// - Returns: whether it has answered and had not before.
+  /// - Returns: whether it was answered and had not been before on this network; the caller logs that.
   mutating func ended(hasAnswered: Bool, isIPv6: Bool, on network: UInt32) -> Bool {
     guard let finding = findings[isIPv6], finding.network == network else { return false }
     findings[isIPv6]?.isVoid = hasAnswered
-    findings[isIPv6]?.isUnderWay = false
+    findings[isIPv6]?.isInFlight = false
     return hasAnswered && !finding.isVoid
   }
 
-  /// Connections that had not ended were given up: they are due again.
+  /// Makes the canaries in flight due again, since their connections were cancelled.
   mutating func gaveUp(now: Int64) {
-    for (family, finding) in findings where finding.isUnderWay { findings[family]?.askedAt = now - Self.hour }
+    for (family, finding) in findings where finding.isInFlight { findings[family]?.askedAt = now - Self.hour }
   }
 
-  /// What something on the way that answers every connection means for the figures, human-readable.
+  /// The problem that an answered canary shows, human-readable.
   static func problem(_ kind: ProbeKind, isIPv6: Bool) -> String {
-    "an \(isIPv6 ? "IPv6" : "IPv4") address that does not exist answers a TCP connection (\(kind)): something on this "
-      + "network answers for everybody, so TCP probes say nothing here"
+    let family = isIPv6 ? "IPv6" : "IPv4"
+    return "an \(family) address that does not exist answers a TCP connection (\(kind)): this network answers "
+      + "connections to any address; TCP measurements of \(family) addresses are ignored"
   }
 
-  /// Whether the canary of a family has been asked on this network and has not answered.
+  /// Whether the last canary of a family on this network has ended without an answer.
   func isSilent(isIPv6: Bool, on network: UInt32) -> Bool {
-    findings[isIPv6].map { $0.network == network && !$0.isUnderWay && !$0.isVoid } ?? false
+    findings[isIPv6].map { $0.network == network && !$0.isInFlight && !$0.isVoid } ?? false
   }
 
-  /// Whether the figures of connections are void.
+  /// Whether TCP measurements of a family are ignored on this network.
   func isVoid(isIPv6: Bool, on network: UInt32) -> Bool {
     findings[isIPv6].map { $0.network == network && $0.isVoid } ?? false
   }

@@ -1,7 +1,7 @@
-// FamilyChoice.swift -- withholds AAAA where IPv6 is measured to be worse than IPv4 (`ranking.families`).
+// FamilyChoice.swift -- withholds AAAA records if IPv6 is measured to be worse than IPv4 (`ranking.families`).
 //
-// The cached answer is replaced by NODATA, which lives as long; the ranker keeps the addresses, measures them on, and puts
-// them back when the verdict changes. No transfer is needed for that.
+// NODATA replaces the cached answer and expires when that would have expired. The ranker retains the addresses,
+// continues to measure them, and restores the answer without a transfer when IPv6 is no longer worse.
 
 import DNSWire
 import EventLoop
@@ -9,13 +9,13 @@ import MessageCache
 import Ranking
 
 extension Ranker {
-  /// The longest TTL of the SOA record in the place of withheld addresses, in seconds: a client asks again soon.
+  /// The maximum TTL of the NODATA that replaces withheld addresses, in seconds, so that a client asks again soon.
   private static let longestTTL: UInt32 = 60
 
   /// Whether the families of a name are compared.
   var comparesFamilies: Bool { settings.familyThreshold != nil && measures }
 
-  /// The hash of the key of a name's answer for the other address family; nil if there is no such entry.
+  /// The hash of the key for the same name and the other address family, cached or not; nil if `hash` is not cached.
   func otherFamily(of hash: UInt64) -> UInt64? {
     guard let parts = cache.key(hash: hash).flatMap({ KeyParts($0) }) else { return nil }
     var scope = parts.scope
@@ -42,23 +42,23 @@ extension Ranker {
     response = nodata
   }
 
-  /// A round of one of a name's answers has ended: its AAAA answer is withheld or given from now on.
+  /// Withholds or restores the AAAA answer of a name, after a round of the name's A or AAAA answer.
   func chooseFamily(after hash: UInt64, of name: DomainName) {
     guard comparesFamilies, let ended = entries[hash], let ipv6 = ended.isIPv6 ? hash : ended.partner,
       let entry = entries[ipv6], let run = run(of: ipv6, isIPv6: true)
     else { return }
     let isWorse = isIPv6Worse(name, entry, run.addresses, wasWorse: entry.withheld != nil)
     if !isWorse {
-      give(ipv6)
+      restore(ipv6)
       rearrange(ipv6, name, isIPv6: true)
     } else if entry.withheld == nil {
       withhold(ipv6, name, run)
     }
   }
 
-  /// Gives every withheld answer again: what was known does not count any more.
-  func giveAll() {
-    for (hash, entry) in entries where entry.withheld != nil { give(hash) }
+  /// Restores every withheld answer. Call it when the measurements do not apply any more.
+  func restoreAll() {
+    for (hash, entry) in entries where entry.withheld != nil { restore(hash) }
   }
 
   private func isIPv6Worse(_ name: DomainName, _ entry: Entry, _ ipv6: [[UInt8]], wasWorse: Bool) -> Bool {
@@ -87,10 +87,10 @@ extension Ranker {
     counters.rearranged += 1
   }
 
-  private func give(_ hash: UInt64) {
+  private func restore(_ hash: UInt64) {
     guard let response = entries[hash]?.withheld else { return }
     entries[hash]?.withheld = nil
-    // The entry may be gone, or be a newer one with addresses.
+    // Only NODATA is replaced: the entry may have been evicted, or a newer answer may have addresses.
     if let copy = cache.copy(hash: hash), copy.extendedError == .filtered, cache.replace(copy, with: response) {
       counters.rearranged += 1
     }
@@ -100,13 +100,13 @@ extension Ranker {
 }
 
 extension ComposedResponse {
-  /// The AAAA records of the answer; nil if there is none.
+  /// The RDATA of the AAAA records; nil if the answer has no such record.
   fileprivate func addresses(of name: DomainName) -> [[UInt8]]? {
     let found = message(to: Question(name: name, type: .aaaa))?.answers.filter { $0.type == .aaaa }.map(\.rdata)
     return found?.isEmpty ?? true ? nil : found
   }
 
-  /// NODATA in the place of the addresses (RFC 2308 section 2.2), filtered (RFC 8914 section 4.18).
+  /// NODATA in place of the addresses (RFC 2308 section 2.2), with the EDE Filtered (RFC 8914 section 4.18).
   fileprivate func withoutAddresses(of name: DomainName, longestTTL: UInt32) -> ComposedResponse? {
     guard let message = message(to: Question(name: name, type: .aaaa)) else { return nil }
     let aliases = message.answers.filter { $0.type == .cname }

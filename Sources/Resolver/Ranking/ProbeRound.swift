@@ -3,19 +3,19 @@
 import DNSWire
 import Ranking
 
-/// A round: each address by the first kind, and by the next one if that fails.
+/// A round: each address is measured by the first kind of probe, and by the next kind if that fails.
 final class ProbeRound {
   let hash: UInt64
   let name: DomainName
   let isIPv6: Bool
   let kinds: [ProbeKind]
-  /// Hits of the answer when the round began: the most used names come first.
+  /// Hits since the last measurement. Probes of the most used names begin first.
   let uses: UInt32
-  /// The client and the domain that it is for.
+  /// The client and the domain that its probes are charged to.
   let shares: [UInt64]
-  /// Addresses that are not done, and the canary if its outcome matters.
+  /// Addresses without a result, plus one for a canary that the round waits for.
   var left = 0
-  /// Whether an address that worked has failed once, so that it is measured again soon.
+  /// Whether the next round follows soon: an address has failed once, or TCP measurements are now ignored.
   var hasDoubt = false
 
   init(_ hash: UInt64, _ name: DomainName, isIPv6: Bool, _ kinds: [ProbeKind], uses: UInt32, shares: [UInt64]) {
@@ -32,13 +32,13 @@ final class ProbeRound {
 final class ProbeJob {
   let round: ProbeRound
   let address: IPAddress
-  /// The index of the kind that is tried.
+  /// The index of the current kind.
   var rank = 0
   /// The first of the two samples of a first measurement, in microseconds.
   var firstSample: UInt32?
-  /// Whether a probe of this kind that would make the address failing was repeated, since a single one may be lost.
+  /// Whether a failed probe of this kind was repeated. The repetition shows whether only one packet was lost.
   var isRepeated = false
-  /// Whether it was put off because the budget is spent.
+  /// Whether it is counted as deferred. Each job counts once.
   var isDeferred = false
 
   init(_ address: IPAddress, in round: ProbeRound) {
@@ -48,7 +48,7 @@ final class ProbeJob {
 
   var kind: ProbeKind { round.kinds[rank] }
 
-  /// Goes on to the next kind, whose first measurement is two samples as well.
+  /// Continues with the next kind, whose first measurement again takes two samples.
   func tryNextKind() {
     rank += 1
     (firstSample, isRepeated) = (nil, false)

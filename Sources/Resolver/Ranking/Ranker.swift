@@ -1,6 +1,8 @@
-// Ranker.swift -- measures the addresses of names in use in the background, and keeps cached answers in order.
+// Ranker.swift -- measures the addresses of names in use in the background, and orders cached answers.
 //
-// No client waits for it: an answer is put in order by what is known already, and measured after it was sent. Resolver's
+// No client waits for a measurement: a new answer is ordered by earlier measurements, and its addresses are measured
+// after it was sent. Each such answer has an entry, and a timer looks at the entry from time to time. If the answer had
+// hits since its last measurement, a round measures its addresses; otherwise the next look follows later. Resolver's
 // loop only.
 
 import DNSWire
@@ -9,42 +11,40 @@ import FairShares
 import MessageCache
 import Ranking
 
-/// Orders the addresses of answers.
+/// Measures addresses and orders answers. The resolver owns it.
 final class Ranker {
-  /// An answer that is measured while it is used.
+  /// The state of an answer that is measured while it is used.
   struct Entry {
-    /// Hits of the answer that have been taken into account.
+    /// Hits of the answer at its last measurement. Further hits mean that the answer is in use.
     var hits: UInt32
-    /// When it was last measured; nil if it never was.
+    /// When it was last measured; nil if it was not measured on this network.
     var measuredAt: Int64?
-    /// When it is looked at again.
+    /// When the next look is due.
     var dueAt: Int64
-    /// The time between two looks, while it is not used.
+    /// The time between two looks while the answer is not used.
     var wait: Int64
     /// Whether the next look measures it even without a hit.
     var isEager: Bool
     var isIPv6: Bool
-    /// Whether its name is one of `refresh.keep`, which is measured without waiting for a hit.
+    /// Whether its name is on the keep list: it is measured even without a hit.
     var isKept: Bool
-    /// The client and the domain whose probes are counted; none for the daemon's own names.
+    /// The client and the domain that its probes are charged to; empty for the daemon's own names.
     var shares: [UInt64]
     /// The hash of the key of the name's answer for the other family, if the families are compared.
     var partner: UInt64?
     var hidden: HiddenAddresses
 
-    /// All addresses of the answer, if it shows only the best of them (`ranking.answers`) or none (`ranking.families`).
     var all: [[UInt8]]? {
       get { hidden.all }
       set { hidden.all = newValue }
     }
-    /// The answer with its addresses, while it is withheld (`ranking.families`).
     var withheld: ComposedResponse? {
       get { hidden.withheld }
       set { hidden.withheld = newValue }
     }
   }
 
-  /// What a job measures.
+  /// Identifies a measurement, so that two answers with the same address share it.
   private struct Measured: Hashable {
     var address: IPAddress
     var kind: ProbeKind
@@ -56,12 +56,12 @@ final class Ranker {
   }
 
   var counters = RankingCounters()
-  /// What programs have reported.
+  /// The reports of programs.
   var reports: AddressReports
-  /// The keys' hashes of answers with reported addresses, by name.
+  /// The hashes of the keys of answers with reported addresses, by name.
   var reported: [DomainName: Set<UInt64>] = [:]
   let reportTimer = OwnedTimer()
-  /// The beginning of the second in which reports are counted, and their number.
+  /// The beginning of the second in which reports are counted. `reportCount` is their number.
   var reportsSince: BootInstant
   var reportCount = 0
 
@@ -69,60 +69,61 @@ final class Ranker {
   let cache: MessageCache
   let network: CurrentNetwork
   let prober: any AddressProber
-  private let note: @Sendable (String) -> Void
+  private let log: @Sendable (String) -> Void
   private(set) var settings: RankingSettings
   private(set) var table = MeasurementTable()
   private var pacing: ProbePacing
   private(set) var canary = CanaryWatch()
-  /// The canaries in flight, with the rounds that end after them.
+  /// The canaries in flight, with the rounds that wait for them.
   private var canaries: [CanaryQuestion: [ProbeRound]] = [:]
   var entries: [UInt64: Entry] = [:]
   /// The number of entries for each client and domain.
   private var entryCounts: [UInt64: Int] = [:]
   private var looks = DueQueue()
   private var rounds: [UInt64: ProbeRound] = [:]
-  /// Probes that could not begin yet.
+  /// Probes that have not begun.
   private var waiting: [ProbeJob] = []
-  /// When the next of them may begin; `max` if none waits, or only the end of another one allows it.
+  /// When the next waiting probe may begin; `max` if no probe waits, or if all wait for the end of another one.
   private var waitingDue = Int64.max
-  /// The uses of the least used name of them, when they were last put in order.
+  /// The uses of the least used name with a waiting probe, when the probes were last sorted.
   private var leastUses: UInt32 = 0
-  /// The job that measures an address: those of other answers wait for what it finds.
+  /// The job that performs a measurement. Jobs of other answers wait for its result.
   private var measuring: [Measured: ProbeJob] = [:]
   private let timer = OwnedTimer()
   private var timerAt = Int64.max
 
   /// Maximum answers that are measured.
   static let mostEntries = 10_000
-  /// Maximum answers for one client or one domain, so that some are left for others.
+  /// Maximum answers for one client or one domain, so that others can add some.
   static let mostEntriesOfOne = mostEntries * 3 / 4
-  /// Maximum probes that wait. Beyond them only the answers that are used more are measured.
+  /// If this many probes wait, a further answer is measured only in place of one that is used less.
   static let mostWaiting = 1_024
   /// Maximum addresses of an answer that are measured.
   static let mostAddresses = 8
   private static let second: Int64 = 1_000_000_000
-  /// How long after it was stored an answer is looked at first, and then again and again while it is not used.
+  /// The time from storing an answer to the first look.
   private static let firstLook = 2 * second
+  /// The time between looks while the answer is not used, for `closeLooks` after it was stored.
   private static let nextLook = 3 * second
-  private static let longestWait = 60 * second
-  /// For how long the looks follow each other closely.
   private static let closeLooks = 30 * second
-  /// When an address that worked and has failed once is measured again.
+  /// After `closeLooks` that time doubles with each look, up to this maximum.
+  private static let longestWait = 60 * second
+  /// The time after which an address that has failed once is measured again.
   private static let doubt = 5 * second + second / 10
 
   /// Creates a ranker.
   ///
-  /// - Parameter note: takes a line for the log.
+  /// - Parameter log: logs a line.
   init(
     _ settings: RankingSettings, of cache: MessageCache, _ network: CurrentNetwork, prober: any AddressProber,
-    on loop: any Loop, note: @escaping @Sendable (String) -> Void
+    on loop: any Loop, log: @escaping @Sendable (String) -> Void
   ) {
     self.settings = settings
     self.cache = cache
     self.network = network
     self.prober = prober
     self.loop = loop
-    self.note = note
+    self.log = log
     pacing = ProbePacing(perMinute: settings.probesPerMinute)
     reports = AddressReports(badFor: settings.badFor.nanoseconds)
     reportsSince = loop.now
@@ -140,9 +141,10 @@ final class Ranker {
 
   // MARK: Answers in use
 
-  /// An answer was stored: it is measured once it is used, or at once if its name is listed or kept.
+  /// Adds or updates the entry of an answer that was stored. It is measured after its first hit; if its name is listed
+  /// in `ranking.domains` or on the keep list, it is measured immediately.
   ///
-  /// - Parameter hidden: what the new answer does not show; nil if the answer is not new.
+  /// - Parameter hidden: the addresses that the new answer omits; nil if the answer is not new.
   func stored(
     _ name: DomainName, _ type: RecordType, hash: UInt64, isKept: Bool, for client: ClientKey = .ourselves,
     hiding hidden: HiddenAddresses? = nil
@@ -158,14 +160,14 @@ final class Ranker {
       run.addresses.count > 1 || hasBoth, !measurable(run, isListed: isListed).isEmpty
     else { return drop(hash) }
     if var entry = entries[hash] {
-      // A refresh goes on where the entry before was.
+      // A refresh inherits the progress of the previous entry.
       entry.hits = min(entry.hits, state.hits)
       (entry.isKept, entry.partner) = (isKept, partner)
       entries[hash] = entry
       return
     }
     let shares = isKept ? [] : [client.value, DomainKey(of: name).value].filter { $0 != 0 }
-    // A shortened answer has been counted on: without an entry its other addresses would be lost.
+    // A shortened answer always gets an entry, since the entry holds its other addresses.
     guard hidden?.all != nil || mayAdd(shares) else { return }
     let isEager = isListed || isKept
     let due = now + (isEager ? 0 : Ranker.firstLook)
@@ -175,7 +177,7 @@ final class Ranker {
     for share in shares { entryCounts[share, default: 0] += 1 }
     look(at: hash, due)
     if hasBoth, let partner, entries[partner] == nil {
-      // A single address, which came first, is measured as well now.
+      // The other answer came first and has one address. It is measured too, now that the families can be compared.
       stored(name, isIPv6 ? .a : .aaaa, hash: partner, isKept: isKept, for: client)
     }
   }
@@ -185,7 +187,7 @@ final class Ranker {
       && shares.allSatisfy { entryCounts[$0, default: 0] < Ranker.mostEntriesOfOne }
   }
 
-  /// An answer is not measured any more.
+  /// Ends the measurement of an answer.
   private func drop(_ hash: UInt64) {
     guard let entry = entries.removeValue(forKey: hash) else { return }
     for share in entry.shares {
@@ -194,9 +196,9 @@ final class Ranker {
     }
   }
 
-  /// The addresses of an answer, with those that it does not show.
+  /// The addresses of a cached answer, with those that it omits; nil if it has no addresses of that family.
   ///
-  /// - Parameter hidden: those that it does not show; nil for what its entry says.
+  /// - Parameter hidden: the addresses that it omits; nil to use those of its entry.
   func run(of hash: UInt64, isIPv6: Bool, _ hidden: HiddenAddresses? = nil) -> AddressRun? {
     let hidden = hidden ?? entries[hash]?.hidden ?? HiddenAddresses()
     guard var run = cache.addressRun(octets: isIPv6 ? 16 : 4, hash: hash) else {
@@ -212,14 +214,15 @@ final class Ranker {
       .filter { settings.mayMeasure($0, isListed: isListed) }
   }
 
-  /// How the addresses of a name are measured.
+  /// The kinds of probes for a name, in order of preference.
   func kinds(for name: DomainName) -> [ProbeKind] { settings.measures(for: name).kinds }
 
-  /// What is known of an address on this network.
+  /// The measurement of an address on this network; nil if it was never measured, or has expired.
   func known(_ address: IPAddress, _ kind: ProbeKind) -> Measurement? {
     table.measurement(of: address, by: kind, network: network.number, now: now, interval: interval)
   }
 
+  /// Whether a kind of probe can be used for an address and is not ignored on this network.
   func isUsable(_ kind: ProbeKind, _ address: IPAddress) -> Bool {
     guard prober.canUse(kind, isIPv6: address.isIPv6) else { return false }
     if case .tcp = kind, !address.isLoopback { return !canary.isVoid(isIPv6: address.isIPv6, on: network.number) }
@@ -256,7 +259,7 @@ final class Ranker {
     arm()
   }
 
-  /// Measures an answer if it is due and has been used; otherwise looks again later.
+  /// Measures an answer that has been used since its last measurement; otherwise looks again later.
   private func look(_ hash: UInt64, _ entry: Entry) {
     guard rounds[hash] == nil else { return }
     guard let state = cache.state(hash: hash), now < state.expiresAt || state.isImmutable || entry.isEager else {
@@ -278,7 +281,7 @@ final class Ranker {
     looks.insert(hash, due: entry.dueAt)
   }
 
-  /// Whether the probes of a name with so many uses may wait. If too many do already, the least used name gives way.
+  /// Whether the probes of a name with this many uses may wait. Removes the least used name if too many probes wait.
   private func hasRoom(for uses: UInt32) -> Bool {
     guard waiting.count >= Ranker.mostWaiting else { return true }
     guard uses > leastUses, let least = waiting.min(by: { $0.round.uses < $1.round.uses })?.round else { return false }
@@ -295,7 +298,7 @@ final class Ranker {
   private func begin(_ hash: UInt64, _ entry: Entry, _ state: EntryState) {
     guard let parts = cache.key(hash: hash).flatMap({ KeyParts($0) }), let run = run(of: hash, isIPv6: entry.isIPv6)
     else { return drop(hash) }
-    // An answer of another network's resolver: its addresses are those of other machines here.
+    // The answer is from another network's resolver. On this network its addresses may be those of other machines.
     guard parts.scope.network == 0 || parts.scope.network == network.number else {
       return lookLater(hash, entry, Ranker.longestWait)
     }
@@ -312,17 +315,17 @@ final class Ranker {
     finishedOne(of: round)
   }
 
-  /// Finds the next kind for an address and queues its probe.
+  /// Queues the probe of the next kind that needs one, or finishes the address if no kind does.
   private func advance(_ job: ProbeJob) {
     while job.rank < job.round.kinds.count {
       if isUsable(job.kind, job.address) {
         guard let known = known(job.address, job.kind), now - known.measuredAt < interval else { return wait(job) }
-        // It failed once, which may be chance: it is measured again, 5 s later.
+        // A single failure may be chance: the address is measured again after 5 s.
         if isInDoubt(known, job.address) {
           if now - known.measuredAt >= 5 * Ranker.second { return wait(job) }
           job.round.hasDoubt = true
         }
-        // Another name that has the address measured it.
+        // The address was measured recently, for another name that has it.
         if !known.isFailing { break }
       }
       job.tryNextKind()
@@ -335,7 +338,7 @@ final class Ranker {
     waitingDue = min(waitingDue, now)
   }
 
-  /// Sends the probes that may begin, those of the most used names first.
+  /// Sends the waiting probes that may begin, those of the most used names first.
   private func sendWaiting() {
     waitingDue = .max
     guard !waiting.isEmpty else { return }
@@ -369,13 +372,14 @@ final class Ranker {
     arm()
   }
 
+  /// Counts a job as deferred, once.
   private func putOff(_ job: ProbeJob) {
     guard !job.isDeferred else { return }
     job.isDeferred = true
     counters.deferred += 1
   }
 
-  /// When the next waiting probe may begin; `max` if only the end of another one allows it.
+  /// When the next waiting probe may begin; `max` if no probe waits, or if all wait for the end of another one.
   private func nextProbe() -> Int64 {
     let now = now
     if waiting.isEmpty { return .max }
@@ -405,9 +409,9 @@ final class Ranker {
     count(kind, result)
     let isCurrent = number == network.number
     if rounds[job.round.hash] === job.round {
-      take(job, kind, isCurrent ? result : .unknown)
+      received(isCurrent ? result : .unknown, of: job, by: kind)
     } else {
-      note(result, of: job.address, by: kind, network: number)
+      record(result, of: job.address, by: kind, network: number)
       let measured = Measured(address: job.address, kind: kind)
       if measuring[measured] === job {
         measuring[measured] = nil
@@ -417,11 +421,13 @@ final class Ranker {
     sendWaiting()
   }
 
-  private func note(_ result: ProbeResult, of address: IPAddress, by kind: ProbeKind, network: UInt32) {
+  private func record(_ result: ProbeResult, of address: IPAddress, by kind: ProbeKind, network: UInt32) {
     table.record(result, of: address, by: kind, network: network, now: now, interval: interval)
   }
 
-  private func take(_ job: ProbeJob, _ kind: ProbeKind, _ result: ProbeResult) {
+  /// Repeats the probe if the result is not yet certain; otherwise records it and continues with the next kind if the
+  /// address fails.
+  private func received(_ result: ProbeResult, of job: ProbeJob, by kind: ProbeKind) {
     var result = result
     if let first = job.firstSample {
       // The lower of two samples counts.
@@ -432,7 +438,7 @@ final class Ranker {
       }
       job.firstSample = nil
     } else if result == .failed, !job.isRepeated, known(job.address, kind) == nil {
-      // A first measurement is two samples: one loss does not make an address fail.
+      // A first measurement takes two samples, so that one lost packet does not make the address failing.
       job.isRepeated = true
       return wait(job)
     } else if case .answered(let sample) = result, !job.isRepeated, known(job.address, kind)?.microseconds == nil {
@@ -445,7 +451,7 @@ final class Ranker {
       return wait(job)
     }
     measuring[Measured(address: job.address, kind: kind)] = nil
-    note(result, of: job.address, by: kind, network: network.number)
+    record(result, of: job.address, by: kind, network: network.number)
     release(job.address, kind)
     guard result == .failed, let known = known(job.address, kind) else { return finishedOne(of: job.round) }
     if isInDoubt(known, job.address) { job.round.hasDoubt = true }
@@ -454,13 +460,14 @@ final class Ranker {
     advance(job)
   }
 
-  /// Whether an address failed once where only two failures count.
+  /// Whether a single failure is not conclusive: two in a row are needed if the address has a round trip, or if the
+  /// families are compared and it is an IPv6 address.
   private func isInDoubt(_ known: Measurement, _ address: IPAddress) -> Bool {
     guard known.failures > 0 else { return false }
     return !known.isFailing || comparesFamilies && address.isIPv6 && known.failures < FamilyComparison.failures
   }
 
-  /// Lets jobs of other answers use what was found.
+  /// Continues the jobs of other answers that wait for this measurement.
   private func release(_ address: IPAddress, _ kind: ProbeKind) {
     let others = waiting.filter { $0.address == address && $0.kind == kind }
     guard !others.isEmpty else { return }
@@ -487,7 +494,7 @@ final class Ranker {
     entry.measuredAt = now
     entry.hits = cache.state(hash: round.hash)?.hits ?? entry.hits
     entry.wait = Ranker.nextLook
-    // An address that failed once is measured again whether or not a client asks.
+    // After a single failure, the addresses are measured again even without a hit.
     entry.isEager = round.hasDoubt || entry.isKept
     entry.dueAt = now + (round.hasDoubt ? Ranker.doubt : interval)
     entries[round.hash] = entry
@@ -496,8 +503,8 @@ final class Ranker {
 
   // MARK: The canary
 
-  /// Finds out whether something on the way answers every connection, before the figures of connections are used: a round
-  /// ends after the canary, whichever round asked it.
+  /// Sends the canary if it is due, and makes the round wait for it if it is in flight: TCP measurements may be used
+  /// only if the network does not answer every connection.
   private func askCanary(for round: ProbeRound, _ addresses: [IPAddress]) {
     guard addresses.contains(where: { !$0.isLoopback }) else { return }
     guard let kind = round.kinds.first(where: \.isConnection) else { return }
@@ -515,9 +522,9 @@ final class Ranker {
       guard let self else { return }
       let hasAnswered = if case .answered = result { true } else { false }
       let isVoid = canary.ended(hasAnswered: hasAnswered, isIPv6: question.isIPv6, on: question.network)
-      if isVoid { note(CanaryWatch.problem(kind, isIPv6: question.isIPv6)) }
+      if isVoid { log(CanaryWatch.problem(kind, isIPv6: question.isIPv6)) }
       for round in canaries.removeValue(forKey: question) ?? [] {
-        // The figures of connections are void: the other kinds are tried soon.
+        // TCP measurements are now ignored, so that the other kinds must be tried soon.
         if isVoid { round.hasDoubt = true }
         finishedOne(of: round)
       }
@@ -526,13 +533,13 @@ final class Ranker {
 
   // MARK: Changes
 
-  /// The machine is on another network, or its network was down: failures are forgotten, and names in use are measured.
+  /// Removes all failures and measures the names in use again, after a change or an outage of the network.
   func networkHasChanged() {
     loop.assertCurrent()
-    giveAll()
+    restoreAll()
     table.forgetFailures()
     forgetRounds()
-    // Who the network's router is shows a moment later.
+    // The router, which identifies the network, may become known a moment later.
     let due = now + Ranker.second
     looks = DueQueue()
     for hash in entries.keys {
@@ -550,12 +557,12 @@ final class Ranker {
     measuring = [:]
   }
 
-  /// Takes over other settings, or tries again what the kernel has refused. Without any name to measure, no timer for a
-  /// measurement is left, and no figure.
+  /// Applies new settings, or retries what the kernel has refused. If no name is to be measured, all measurements are
+  /// removed and their timer is cancelled.
   func use(_ settings: RankingSettings) {
     loop.assertCurrent()
     guard settings != self.settings || prober.problem != nil else { return }
-    giveAll()
+    restoreAll()
     if settings.answers != self.settings.answers || !settings.measures { showAll() }
     self.settings = settings
     pacing.restart(perMinute: settings.probesPerMinute)
@@ -571,7 +578,7 @@ final class Ranker {
     (entries, entryCounts, looks, table) = ([:], [:], DueQueue(), MeasurementTable())
   }
 
-  /// Ends all probes.
+  /// Cancels all probes and timers.
   func close() {
     timer.cancel()
     reportTimer.cancel()

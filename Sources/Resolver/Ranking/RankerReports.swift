@@ -1,4 +1,4 @@
-// RankerReports.swift -- what programs report about addresses, and what that changes in cached answers.
+// RankerReports.swift -- applies the reports of programs about addresses to cached answers.
 
 import DNSWire
 import EventLoop
@@ -6,10 +6,10 @@ import MessageCache
 import Ranking
 
 extension Ranker {
-  /// The most reports in a second.
+  /// Maximum reports in a second.
   private static let mostReports = 100
 
-  /// Counts reports; returns whether they are within the limit of this second.
+  /// Counts reports if the limit of this second allows all of them; otherwise returns false.
   func mayTake(_ count: Int) -> Bool {
     let now = loop.now
     if now - reportsSince >= .seconds(1) { (reportsSince, reportCount) = (now, 0) }
@@ -18,10 +18,10 @@ extension Ranker {
     return true
   }
 
-  /// Takes a report, if the address is in one of these answers to the name, shown or not.
+  /// Records a report and orders the answers again. The address must be in one of the answers; it may be hidden there.
   ///
   /// - Parameter answers: hashes of the keys of cached answers to the name.
-  /// - Returns: what it changed; nil if no answer has the address, so that the report does not count.
+  /// - Returns: what the report changed; nil if no answer has the address, so that the report was not recorded.
   func take(_ report: AddressReport, answers: [UInt64]) -> BadAddressOutcome? {
     loop.assertCurrent()
     let octets = report.address.octets
@@ -61,7 +61,7 @@ extension Ranker {
     reported = reported.filter { names.contains($0.key) }
   }
 
-  /// Lets a timer put answers in order again when an address stops being last.
+  /// Sets the timer that orders answers again when an address stops being last.
   private func armReports() {
     reportTimer.cancel()
     let now = loop.now.nanoseconds

@@ -1,30 +1,34 @@
-// RankingReport.swift -- what ranking does and what hinders it, for output.
+// RankingReport.swift -- counters and problems of ranking, for output.
 
 import MessageCache
 import Ranking
 
 /// Counters of ranking since the start.
 package struct RankingCounters: Hashable, Sendable {
-  /// Probes by kind (`icmp` or `tcp`) and result.
+  /// Answered probes by kind (`icmp` or `tcp`).
   package var answered: [String: UInt64] = [:]
+  /// Failed probes by kind.
   package var failed: [String: UInt64] = [:]
+  /// Probes that say nothing about their address, by kind.
   package var unknown: [String: UInt64] = [:]
-  /// Probes that the budget, or another one in flight, put off.
+  /// Probes that had to wait because `ranking.probes_per_minute`, or the share of their client or domain, was used up.
   package var deferred: UInt64 = 0
   /// Cached answers whose order was changed.
   package var rearranged: UInt64 = 0
-  /// Reports of programs: that an address works, that it does not, and of an address that no cached answer has.
+  /// Reports that an address works.
   package var goodReports: UInt64 = 0
+  /// Reports that an address does not work.
   package var badReports: UInt64 = 0
+  /// Reports about an address that no cached answer to the name has.
   package var unknownReports: UInt64 = 0
 
-  /// Probes that have ended, of every kind.
+  /// All probes that have ended.
   package var probes: UInt64 { [answered, failed, unknown].reduce(0) { $0 + $1.values.reduce(0, +) } }
-  /// Those of them that failed.
+  /// All probes that failed.
   package var failures: UInt64 { failed.values.reduce(0, +) }
 }
 
-/// What ranking does at the moment.
+/// The current state of ranking.
 package struct RankingReport: Sendable {
   /// Whether any name is measured.
   package var measures = false
@@ -32,9 +36,9 @@ package struct RankingReport: Sendable {
   package var counters = RankingCounters()
   /// The number of answers that are measured while they are used.
   package var answers = 0
-  /// What hinders measurements, human-readable.
+  /// Problems that prevent measurements, human-readable.
   package var problems: [String] = []
-  /// What each kind of probe has found so far, human-readable.
+  /// The results of each kind of probe so far, human-readable.
   package var kinds: [String] = []
 
   /// Creates the report of a ranker that has done nothing.
@@ -42,7 +46,6 @@ package struct RankingReport: Sendable {
 }
 
 extension Ranker {
-  /// What it does at the moment.
   var report: RankingReport {
     var report = RankingReport()
     (report.measures, report.counters, report.answers) = (measures, counters, entries.count)
@@ -51,7 +54,6 @@ extension Ranker {
     return report
   }
 
-  /// What the probes of each kind found so far, human-readable.
   private var kindLines: [String] {
     Set(settings.allKinds.map(\.family)).sorted().map { kind in
       let (answered, failed) = (counters.answered[kind] ?? 0, counters.failed[kind] ?? 0)
@@ -63,7 +65,7 @@ extension Ranker {
   private var canaryLines: [String] {
     guard settings.allKinds.contains(where: \.isConnection), canaryProblems.isEmpty else { return [] }
     let isKnown = [false, true].contains { canary.isSilent(isIPv6: $0, on: network.number) }
-    return [isKnown ? "tcp: nothing answers for addresses that do not exist" : "tcp: the canary has not been asked yet"]
+    return [isKnown ? "tcp: addresses that do not exist do not answer" : "tcp: the canary has no result yet"]
   }
 
   private var canaryProblems: [String] {

@@ -1,35 +1,35 @@
-// RankingSettings.swift -- which names are measured, how, and how often.
+// RankingSettings.swift -- which names are measured, by which probes, and how often.
 
 import Configuration
 import DNSWire
 import Ranking
 import Routing
 
-/// The `[ranking]` section in the form in which the ranker uses it.
+/// The `[ranking]` section as the ranker uses it.
 package struct RankingSettings: Equatable, Sendable {
-  /// How the addresses of names are measured that no pattern of `domains` matches; empty for not at all.
+  /// The kinds of probes for names that no pattern of `domains` matches, in order of preference; empty to measure none.
   package var kinds: [ProbeKind] = []
-  /// How those of some names are measured.
+  /// The kinds of probes for names that match a pattern.
   package var domains: [NamePattern: [ProbeKind]] = [:]
   /// The time between two measurements of an address in use.
   package var interval = Duration.seconds(600)
   /// Maximum probes in any minute.
   package var probesPerMinute = 60
-  /// How many addresses of each type an answer has at most; 0 for all.
+  /// Maximum addresses in an answer; 0 for all.
   package var answers = 0
-  /// By how much IPv6 must be slower so that AAAA is withheld; nil if both families are always answered.
+  /// AAAA records are withheld if IPv6 fails or is slower by this much; nil to always answer both families.
   package var familyThreshold: Duration?
   /// Whether programs may report addresses.
   package var takesReports = true
   /// How long a reported address stays last.
   package var badFor = Duration.seconds(600)
-  /// Prefixes that count as private, besides the usual ones (`names.rebind_prefixes`).
+  /// Prefixes that count as private in addition to the built-in ones (`names.rebind_prefixes`).
   package var privatePrefixes: [IPPrefix] = []
 
   /// Creates the default settings, which measure nothing.
   package init() {}
 
-  /// Takes the section over.
+  /// Creates the settings from the configuration.
   package init(_ configuration: Configuration) {
     let section = configuration.ranking
     kinds = section.probe.map { ProbeKind($0) }
@@ -46,10 +46,10 @@ package struct RankingSettings: Equatable, Sendable {
   /// Whether any name is measured.
   package var measures: Bool { !kinds.isEmpty || domains.values.contains { !$0.isEmpty } }
 
-  /// Every kind that some name is measured by.
+  /// The kinds of probes that are used for any name.
   var allKinds: Set<ProbeKind> { Set(kinds).union(domains.values.joined()) }
 
-  /// How the addresses of a name are measured, by the longest pattern that matches it.
+  /// The kinds of probes for a name, by the longest pattern of `domains` that matches it; and whether one matches.
   ///
   /// - Complexity: O(labels)
   func measures(for name: DomainName) -> (kinds: [ProbeKind], isListed: Bool) {
@@ -63,17 +63,17 @@ package struct RankingSettings: Equatable, Sendable {
     return (kinds, false)
   }
 
-  /// Whether an address may be measured: a DNS answer must not choose whom the daemon knocks at.
+  /// Whether an address may be measured: a DNS answer must not make the daemon probe arbitrary hosts.
   ///
-  /// - Parameter isListed: whether a pattern of `domains` matches its name; only then are addresses measured that the public
-  ///   Internet does not route to, such as private ones.
+  /// - Parameter isListed: whether a pattern of `domains` matches the name. Only then may addresses be measured that
+  ///   the public Internet does not route, such as private ones.
   func mayMeasure(_ address: IPAddress, isListed: Bool) -> Bool {
     let octets = address.octets
     guard isListed else {
       return !RebindFilter.isPrivate(octets) && !privatePrefixes.contains { $0.contains(address) }
     }
-    // Never link-local addresses (metadata services), multicast, the unspecified address and broadcast, nor an IPv6
-    // address through which packets reach one of them.
+    // Link-local addresses (metadata services), multicast, the unspecified address and broadcast are never measured,
+    // nor IPv6 addresses that embed such an IPv4 address.
     guard address.isIPv6 else { return RankingSettings.isHost(octets) }
     guard octets[0] != 0xFF, octets[0] != 0xFE || octets[1] & 0xC0 != 0x80, !octets.allSatisfy({ $0 == 0 }) else {
       return false

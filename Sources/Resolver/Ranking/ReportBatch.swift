@@ -1,4 +1,4 @@
-// ReportBatch.swift -- reads the body of `POST /report`: what programs say about addresses.
+// ReportBatch.swift -- parses the body of `POST /report`: reports of programs about addresses.
 //
 //   {"reports":[{"name":"www.example.com","address":"192.0.2.1","result":"ok","ms":23}]}
 
@@ -7,25 +7,25 @@ import HTTPDNS
 import Ranking
 import Telemetry
 
-/// Reports of one request.
+/// The reports of one request.
 package struct ReportBatch: Hashable, Sendable {
-  /// The most reports in one request, and the most octets of its body.
+  /// Maximum reports in one request, and maximum octets of its body.
   package static let (mostReports, mostOctets) = (100, 16_384)
   /// The longest round trip in milliseconds.
   private static let longest: UInt32 = 3_600_000
 
-  /// Why a body is refused: one line.
+  /// Why a body is refused.
   package struct Refusal: Error, Hashable {
-    /// The line.
+    /// The reason in one line, human-readable.
     package let reason: String
   }
 
-  /// The reports, in their order.
+  /// The reports in the order of the body.
   package let reports: [AddressReport]
 
   init(_ reports: [AddressReport]) { self.reports = reports }
 
-  /// Reads a body. One malformed report refuses all of them.
+  /// Parses a body. One malformed report makes the whole body invalid.
   package init(_ body: [UInt8]) throws(Refusal) {
     guard body.count <= ReportBatch.mostOctets else {
       throw Refusal(reason: "\(body.count) octets; at most \(ReportBatch.mostOctets)")
@@ -80,16 +80,16 @@ package struct ReportBatch: Hashable, Sendable {
   }
 }
 
-/// What became of the reports of a request.
+/// The outcome of a request with reports.
 package enum ReportOutcome: Hashable, Sendable {
-  /// So many counted: a cached answer to the name has the address. Of the others no answer is known.
+  /// For `counted` reports a cached answer to the name has the address, for `unknown` reports no cached answer has it.
   case taken(counted: Int, unknown: Int)
   /// `ranking.reports` is false, or there is no cache.
   case off
   /// More than 100 reports within a second.
   case tooMany
 
-  /// The status of an HTTP response.
+  /// The status code of the HTTP response.
   package var status: Int {
     switch self {
     case .taken: 200
@@ -98,19 +98,19 @@ package enum ReportOutcome: Hashable, Sendable {
     }
   }
 
-  /// One line.
+  /// The outcome in one line, human-readable.
   package var line: String {
     switch self {
     case .taken(let counted, 0): "\(counted) \(counted == 1 ? "report" : "reports") counted"
     case .taken(let counted, let unknown):
-      "\(counted) of \(counted + unknown) reports counted; no cached answer to the name has the address of the "
-        + "\(unknown == 1 ? "other" : "others")"
+      "\(counted) of \(counted + unknown) reports counted; for the \(unknown == 1 ? "other" : "others"), no cached "
+        + "answer to the name has the address"
     case .off: "reports are off: ranking.reports is false, or there is no cache"
     case .tooMany: "more than 100 reports in a second"
     }
   }
 
-  /// A JSON object.
+  /// The outcome as a JSON object.
   package var json: String {
     guard case .taken(let counted, let unknown) = self else { return JSONText.object(["counted": "0"]) }
     return JSONText.object(["counted": "\(counted)", "unknown": "\(unknown)"])

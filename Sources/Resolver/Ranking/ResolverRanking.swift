@@ -1,4 +1,4 @@
-// ResolverRanking.swift -- what the rest of the daemon does with ranking.
+// ResolverRanking.swift -- ranking, as the rest of the daemon uses it.
 
 import DNSWire
 import EventLoop
@@ -7,19 +7,19 @@ import MessageCache
 import Ranking
 
 extension Resolver {
-  /// Puts the addresses of answers in order from now on.
+  /// Begins to measure addresses and to order answers.
   ///
-  /// - Parameter note: takes a line for the log.
+  /// - Parameter note: logs a line.
   package func beginRanking(
     _ settings: RankingSettings, prober: sending any AddressProber, note: @escaping @Sendable (String) -> Void
   ) {
-    ranker = Ranker(settings, of: cache, network, prober: prober, on: loop, note: note)
+    ranker = Ranker(settings, of: cache, network, prober: prober, on: loop, log: note)
   }
 
-  /// Takes over other settings of ranking.
+  /// Applies new settings of ranking, and retries what the kernel has refused.
   package func useRanking(_ settings: RankingSettings) {
     guard let ranker, ranker.settings != settings else {
-      // What the kernel refused may be allowed by now.
+      // The settings are the same, but the kernel may now allow what it has refused.
       ranker?.use(settings)
       return
     }
@@ -28,17 +28,17 @@ extension Resolver {
     Task(executorPreference: loop) { await self.rankCachedAnswers() }
   }
 
-  /// Ends all probes.
+  /// Cancels all probes and removes the ranker.
   func endRanking() {
     ranker?.close()
     ranker = nil
   }
 
-  /// What ranking does; nil without a cache.
+  /// The current state of ranking; nil if the resolver has no ranker.
   package var ranking: RankingReport? { ranker?.report }
 
-  /// Measures answers that are cached already, those of listed and kept names at once and others when they are used: from
-  /// the cache file, or from the time before other settings. Call it from a task that prefers the loop.
+  /// Measures answers that were cached before, from the cache file or under earlier settings: those of listed names and
+  /// of the keep list now, others when they are used. Call it from a task that prefers the loop.
   package func rankCachedAnswers() async {
     guard ranker?.measures == true else { return }
     let types = [RecordType.a, .aaaa].map(\.rawValue)
@@ -53,7 +53,7 @@ extension Resolver {
     }
   }
 
-  /// Takes reports of programs.
+  /// Applies the reports of a request; none of them if reports are off or exceed the limit of a second.
   package func take(_ batch: ReportBatch) -> ReportOutcome {
     guard let ranker, ranker.takesReports else { return .off }
     guard ranker.mayTake(batch.reports.count) else { return .tooMany }
@@ -63,8 +63,8 @@ extension Resolver {
     return .taken(counted: counted, unknown: batch.reports.count - counted)
   }
 
-  /// The hashes of the keys of cached answers to a name for all clients, on the current network. Answers to one client
-  /// subnet are not among them: they are not measured either.
+  /// The hashes of the keys of cached answers to a name on the current network. Answers for one client subnet are left
+  /// out, since they are not measured either.
   private func answers(to name: DomainName, isIPv6: Bool) -> [UInt64] {
     var hashes: Set<UInt64> = []
     for route in settings.routes {

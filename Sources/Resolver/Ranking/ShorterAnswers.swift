@@ -1,4 +1,4 @@
-// ShorterAnswers.swift -- composes an answer with other addresses than it has (`ranking.answers`).
+// ShorterAnswers.swift -- composes an answer again with another set of addresses (`ranking.answers`).
 
 import DNSWire
 import MessageCache
@@ -15,7 +15,8 @@ extension ComposedResponse {
 }
 
 extension EntryCopy {
-  /// The entry's response with these addresses, which it may not have had, in this order; nil if it cannot be composed.
+  /// The entry's response with these addresses, in this order; nil if it cannot be composed. The entry need not have
+  /// contained them.
   func response(to name: DomainName, showing addresses: [[UInt8]]) -> ComposedResponse? {
     let message = Message.assembled(
       name, answers: answers, authorities: authorities, responseCode: responseCode, body: body)
@@ -28,7 +29,7 @@ extension EntryCopy {
 }
 
 extension Message {
-  /// The answer and authority sections, with these addresses in the place of those at the end of the answers.
+  /// The answer and authority sections, with these addresses in place of the RRset at the end of the answers.
   fileprivate func composed(to name: DomainName, showing addresses: [[UInt8]]) -> ComposedResponse? {
     guard let last = answers.last, last.type == .a || last.type == .aaaa else { return nil }
     let others = answers.prefix { $0.type != last.type || $0.owner != last.owner }

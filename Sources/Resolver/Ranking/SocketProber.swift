@@ -1,4 +1,4 @@
-// SocketProber.swift -- sends the probes of the ranker by real sockets.
+// SocketProber.swift -- sends the ranker's probes through sockets.
 
 import DNSWire
 import EventLoop
@@ -6,7 +6,7 @@ import Glibc
 import Probing
 import Ranking
 
-/// Probes by TCP connections and ICMP echoes. Resolver's loop only.
+/// Sends probes as TCP connections and ICMP echo requests. Resolver's loop only.
 package final class SocketProber: AddressProber {
   private let loop: EventLoop
   private let warn: @Sendable (String) -> Void
@@ -15,12 +15,12 @@ package final class SocketProber: AddressProber {
   private var sockets: [Int32: EchoSocket] = [:]
   /// Families whose ping sockets the kernel refuses.
   private var refused: Set<Int32> = []
-  /// That it does, as one warning has said.
+  /// The warning that was logged for the first refusal; nil if the kernel has refused nothing.
   package private(set) var problem: String?
 
-  /// Creates it without any socket.
+  /// Creates a prober without sockets.
   ///
-  /// - Parameter warn: takes a warning for the log.
+  /// - Parameter warn: logs a warning.
   package init(on loop: EventLoop, warn: @escaping @Sendable (String) -> Void) {
     self.loop = loop
     self.warn = warn
@@ -45,7 +45,7 @@ package final class SocketProber: AddressProber {
     }
   }
 
-  /// Opens the ping sockets, so that a refusal is known before the first probe.
+  /// Opens the ping sockets for ICMP, so that a refusal is known before the first probe.
   package func prepare(_ kinds: Set<ProbeKind>) {
     guard kinds.contains(.icmp) else { return }
     for family in [AF_INET, AF_INET6] {
@@ -67,7 +67,7 @@ package final class SocketProber: AddressProber {
     connections = [:]
     for socket in sockets.values { socket.close() }
     sockets = [:]
-    // A reload may come with another net.ipv4.ping_group_range.
+    // net.ipv4.ping_group_range may have changed before a reload.
     refused = []
     problem = nil
   }
