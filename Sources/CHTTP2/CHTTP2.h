@@ -40,7 +40,7 @@ static inline void chttp2_check_at(SSL *ssl, int64_t time) {
 static inline void chttp2_set_owner(SSL *ssl, void *owner) { SSL_set_app_data(ssl, owner); }
 static inline void *chttp2_owner(const SSL *ssl) { return SSL_get_app_data(ssl); }
 
-// The SHA-256 digest of the public key in the peer's certificate. Returns 1, or 0 if there is none.
+// The SHA-256 digest of the public key in the peer's certificate. Returns 1, or 0 without a certificate.
 static inline int chttp2_key_digest(const SSL *ssl, unsigned char digest[32]) {
   X509 *certificate = SSL_get1_peer_certificate(ssl);
   if (certificate == NULL) return 0;

@@ -38,8 +38,9 @@ static inline void ctls_record_came(
   if (count > CTLS_MOST_EMPTY_RECORDS) SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_RECEIVED_SHUTDOWN);
 }
 
-// The octets that one call of libcurl may take from a connection; the rest stays in the socket for the next one. It reads up to
-// a hundred times before it returns. So many octets are 700 records of one octet, or 16,000 fields of HTTP/2.
+// The octets that one call of libcurl may read from a connection; the rest stays in the socket for the next call.
+// libcurl reads up to a hundred times before it returns. This many octets hold 700 records of one octet, or 16,000
+// fields of HTTP/2.
 enum { CTLS_MOST_OCTETS_IN_CALL = 16384 };
 
 // The number of the thread's current call of libcurl.
@@ -76,8 +77,8 @@ static inline void ctls_record_came_in_call(
   if (BIO_get_callback_ex(bio) == NULL) BIO_set_callback_ex(bio, ctls_octets_came);
 }
 
-// The octets that a peer's certificates may take together; those of an honest one take 2,000 to 12,000. By default 100,000
-// are read, which are 300 certificates from nobody.
+// The octets that a peer's certificates may take together; those of an honest peer take 2,000 to 12,000. By default
+// OpenSSL reads 100,000 octets: an attacker could send 300 certificates.
 enum { CTLS_MOST_CERTIFICATE_OCTETS = 12288 };
 
 // Leaves out what makes a handshake long, before it is known whose it is: a group of finite fields of 8,192 bits takes 0.1 s

@@ -8,7 +8,7 @@ enum ConnectionGrowth {
   /// The maximum of connections that are open before a transfer needs them, if each carries one transfer at a time.
   static let mostSpare = 8
 
-  /// Returns the number of HTTP/2 connections that so many transfers need.
+  /// Returns the number of HTTP/2 connections that this many transfers need.
   ///
   /// - Parameters:
   ///   - transfers: those at the server and those that wait.

@@ -31,7 +31,7 @@ final class ConnectionOrder {
     fillResolve()
   }
 
-  /// An order that begins at the next address which is not the first of `present`; nil if there is none.
+  /// An order that begins at the next address that is not the first of `present`; nil without such an address.
   func next(besides present: ConnectionOrder) -> ConnectionOrder? {
     guard let address = addresses.dropFirst().first(where: { $0 != present.addresses.first }) else { return nil }
     let next = ConnectionOrder(server, addresses, hasProxy: hasProxy)

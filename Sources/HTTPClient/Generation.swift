@@ -143,7 +143,8 @@ final class Generation {
     endIfDrained()
   }
 
-  /// The owners of transfers that wait for a connection do not count that time, unless there is none yet.
+  /// Marks waiting transfers as queued, so that their owners do not count that time, if they wait for other transfers
+  /// and not for the server.
   private func wait(_ transfers: [Transfer]) {
     guard !isClosed else { return }
     if carrier.isBusy { for transfer in transfers where transfer.isWaiting { waitForOthers(transfer) } }

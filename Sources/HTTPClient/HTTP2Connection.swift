@@ -177,7 +177,7 @@ final class HTTP2Connection {
     ssl = nil
     if descriptor >= 0 { Glibc.close(descriptor) }
     descriptor = -1
-    // Whoever closes it may do so before it has reported them.
+    // The caller may close the connection before all ended streams were reported.
     report()
   }
 
@@ -407,7 +407,7 @@ final class HTTP2Connection {
     isNew = true
   }
 
-  /// Goodbye is said by nghttp2 alone: whoever else ends this connection closes it.
+  /// Called when a GOAWAY frame is sent. Only nghttp2 sends it, after an error; our own code closes the connection.
   fileprivate func goAwayLeaves() { hasGivenUp = true }
 
   fileprivate func goAwayArrived(_ code: UInt32) {

@@ -14,7 +14,7 @@ final class TLSContext {
   private let clock: CertificateClock?
   /// SHA-256 digests of the keys that the server may have, in base64 as in the configuration; empty for any.
   private let pins: [String]
-  /// The newest session, owned; nil if there is none to resume.
+  /// The newest session that can be resumed, owned; nil before the first one.
   private var session: OpaquePointer?
 
   /// Protocols that are offered, in order of preference (RFC 7301).

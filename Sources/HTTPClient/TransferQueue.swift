@@ -3,8 +3,8 @@
 // Owners are clients, and the domains of each client. A free place goes to the client with the fewest transfers, and of its
 // domains to the one with the fewest. A client takes at most three times as many places as it leaves free, and a domain three
 // quarters of those: clients whose transfers all hang leave others a place, up to 20 of them. A transfer for several clients
-// waits in the list of each and begins with the first turn, so that nobody waits longer because others ask the same. Loop
-// thread only.
+// waits in the list of each and begins with the first turn, so that no client waits longer because others ask the same.
+// Loop thread only.
 
 /// The waiting transfers, and the number of transfers in flight per owner.
 final class TransferQueue {
@@ -31,7 +31,7 @@ final class TransferQueue {
       self.client = client
     }
 
-    /// Whether another transfer may begin, if so many places are left.
+    /// Whether another transfer may begin, if this many places are left.
     func mayBegin(left: Int) -> Bool { share == 0 || begun < left * 3 }
   }
 

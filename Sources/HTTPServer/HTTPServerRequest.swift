@@ -17,7 +17,7 @@ public struct HTTPServerRequest: Sendable {
   public let host: String?
   /// The header fields in the order in which the client sent them.
   public let fields: [HTTPField]
-  /// The octets of the body; empty if there is none.
+  /// The octets of the body; empty without a body.
   public let body: [UInt8]
   /// The address of the client; nil on a Unix socket.
   public let peer: SocketAddress?
