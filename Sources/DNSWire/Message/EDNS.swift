@@ -57,10 +57,10 @@ extension EDNS {
     public static var extendedError: OptionCode { OptionCode(rawValue: 15) }
   }
 
-  /// The data of the first option with that code; nil if there is none.
+  /// The data of the first option with that code; nil without such an option.
   public func option(_ code: OptionCode) -> [UInt8]? { options.first { $0.code == code }?.data }
 
-  /// The client subnet; nil if there is none or the option is malformed (RFC 7871 section 6).
+  /// The client subnet; nil if the option is missing or malformed (RFC 7871 section 6).
   public var clientSubnet: ClientSubnet? { option(.clientSubnet).flatMap { ClientSubnet(octets: $0) } }
 
   /// The Extended DNS Errors in message order, except options without an INFO-CODE.

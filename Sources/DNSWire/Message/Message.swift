@@ -14,7 +14,7 @@ public struct Message: Equatable, Sendable {
   public var authorities: [ResourceRecord]
   /// The additional section without the OPT record.
   public var additionals: [ResourceRecord]
-  /// The contents of the OPT record; nil if there is none.
+  /// The contents of the OPT record; nil without an OPT record.
   public var edns: EDNS?
   /// The number of records of classes other than IN. They are checked for their form and dropped: all queries are of
   /// class IN.

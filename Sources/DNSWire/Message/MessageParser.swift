@@ -3,12 +3,12 @@
 extension Message {
   /// Parses a message at the beginning of the octets.
   ///
-  /// Every count, length and label up to the end of the answer section is checked, of a message without answers up to the end
-  /// of the authority section, and compression pointers must point backwards. A record whose RDATA cannot have the form of
-  /// its type is left out and counted; names in RDATA are uncompressed in the result. What nobody needs is not judged: behind
-  /// answers, an authority section with a malformed name counts as one record that was left out, an additional section ends
-  /// where it cannot be read, the first usable OPT record counts, and octets after the message are ignored. A TTL with the
-  /// highest bit set becomes 0 (RFC 2181 section 8).
+  /// Every count, length and label up to the end of the answer section is checked, of a message without answers up to
+  /// the end of the authority section, and compression pointers must point backwards. A record whose RDATA cannot have
+  /// the form of its type is left out and counted; names in RDATA are uncompressed in the result. Errors in parts that
+  /// the daemon does not need are tolerated: behind answers, an authority section with a malformed name counts as one
+  /// record that was left out, an additional section ends where it cannot be read, the first usable OPT record counts,
+  /// and octets after the message are ignored. A TTL with the highest bit set becomes 0 (RFC 2181 section 8).
   ///
   /// - Complexity: O(octets), with at most `WireReader.maximumSteps` labels and pointers.
   public static func parse(_ octets: [UInt8]) throws(WireError) -> Message {

@@ -12,7 +12,7 @@ public enum WireError: Error, Hashable, Sendable {
   case pointer
   /// A name of more than 255 octets.
   case nameTooLong
-  /// The names have so many labels and pointers that reading them would block the thread.
+  /// The names have too many labels and pointers: reading all of them would block the thread.
   case tooMuchWork
   /// A value exceeds a message or one of its length fields.
   case tooLong

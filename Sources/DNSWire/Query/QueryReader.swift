@@ -28,6 +28,7 @@ public struct QueryClientSubnet: Hashable, Sendable {
   /// The last eight octets of an IPv6 address.
   public var low: UInt64 = 0
 
+  /// The default values mean that there is no subnet.
   @_noAllocation @inlinable
   public init(family: UInt16 = 0, sourceLength: UInt8 = 0, high: UInt64 = 0, low: UInt64 = 0) {
     self.family = family

@@ -93,7 +93,7 @@ public struct ComposedResponse: Sendable {
     rotation.count = UInt16(clamping: count)
   }
 
-  /// Lets only so many of the records rotate.
+  /// Lets at most `count` of the records rotate.
   public mutating func limitRotation(to count: Int) {
     rotation.count = min(rotation.count, UInt16(clamping: max(0, count)))
   }
@@ -129,7 +129,7 @@ public struct ComposedResponse: Sendable {
     body.append(contentsOf: rest)
   }
 
-  /// The end of the name at the beginning of the octets; nil if there is none.
+  /// The end of the name at the beginning of the octets; nil if the name is malformed.
   private static func endOfName(_ octets: ArraySlice<UInt8>) -> Int? {
     var position = octets.startIndex
     while position < octets.endIndex, octets[position] != 0 {

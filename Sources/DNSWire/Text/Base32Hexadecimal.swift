@@ -5,7 +5,7 @@
 enum Base32Hexadecimal {
   private static let digits = Array("0123456789abcdefghijklmnopqrstuv".utf8)
   private static let noDigit = UInt8.max
-  /// The value of each octet as a digit; `noDigit` if it is none.
+  /// The value of each octet as a digit; `noDigit` if the octet is not a digit.
   private static let values: [UInt8] = {
     var values = [UInt8](repeating: noDigit, count: 256)
     for (value, digit) in digits.enumerated() {

@@ -53,7 +53,7 @@ package struct JSONValue {
   /// Whether this is the literal `true`.
   var isTrue: Bool { json_kind_of(handle) == JSON_TRUE }
 
-  /// The member of an object with that name; nil if there is none, if it is null, or if this is not an object.
+  /// The member of an object with that name; nil if it does not exist or is null, or if this is not an object.
   package subscript(name: StaticString) -> JSONValue? {
     var member = json_value()
     let isFound = name.withUTF8Buffer {

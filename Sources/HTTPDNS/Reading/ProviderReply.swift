@@ -21,8 +21,8 @@ struct ProviderReply {
   /// Returns the answer: the CNAME chain in order from QNAME, without unrelated records, with one TTL per RRset. The
   /// Authority section has only the records that a negative answer or a proof needs.
   ///
-  /// Data of QTYPE speaks against NXDOMAIN, as other resolvers see it too: the answer is then NOERROR. Where records were
-  /// left out, nobody knows whether the rest is authentic, and it denies nothing.
+  /// An NXDOMAIN reply with data of QTYPE becomes NOERROR, as in other resolvers. If records were left out, the answer
+  /// is not marked as authentic, and it is never a negative answer.
   ///
   /// - Throws: `.unreadable` for a broken chain, for a referral, and `leftOut` if nothing else follows from the question.
   /// - Complexity: O(*n*) in the records.
