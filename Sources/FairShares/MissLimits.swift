@@ -3,9 +3,9 @@
 /// Token buckets for clients and for domains.
 ///
 /// A domain's buckets always apply: they bound the cost of a flood of random names, and keep providers from throttling
-/// everybody. Where nobody bills, the flood costs less, so that ten times as much is allowed. A part of the domain's rate is
-/// reserved, and each client gets only a part of that, so that one client cannot use up a domain for the others. Names in
-/// use have a bucket of their own.
+/// all clients. Questions that no provider bills cost less, so that their rate is ten times as high. A part of the
+/// domain's rate is reserved, and each client gets only a part of that, so that one client cannot use up a domain for
+/// the others. Names in use have a bucket of their own.
 ///
 /// A client's bucket applies only while other clients are active; a single client is not limited.
 public struct MissLimits {
@@ -29,7 +29,7 @@ public struct MissLimits {
   public static let burst: Int64 = 4
   /// Nanoseconds for which another client counts as active after its last question.
   public static let company: Int64 = 10_000_000_000
-  /// The rate about a domain whose questions nobody bills is multiplied by this.
+  /// The rate about a domain is multiplied by this for questions that no provider bills.
   static let freeFactor = 10
 
   /// Creates limits in which all buckets are full.

@@ -198,7 +198,7 @@ public final class MessageCache: @unchecked Sendable {
   /// Allows `find` to serve an entry stale until `end`; for use after a failed attempt to refresh it.
   public func serveStale(_ key: CacheKey, until end: Int64) { shard(key.hash).serveStale(key, until: end) }
 
-  /// The state of the entry whose key has that hash; nil if there is none.
+  /// The state of the entry whose key has that hash; nil if it is not cached.
   public func state(hash: UInt64) -> EntryState? { shard(hash).state(hash: hash) }
 
   /// The octets of the key with that hash; nil if there is no such entry.

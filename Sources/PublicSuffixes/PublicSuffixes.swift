@@ -80,8 +80,8 @@ public enum PublicSuffixes {
 private final class SuffixMemo: Sendable {
   static let shared = SuffixMemo()
 
-  /// A keyed hash of a suffix, whose last bit is the answer; 0 if there is none. An owner of domains cannot choose which
-  /// suffix another one displaces.
+  /// Keyed hashes of suffixes, each with the answer in its last bit; 0 in an empty cell. Because the hash is keyed, an
+  /// owner of domains cannot choose which suffix another one displaces.
   private let cells = InlineArray<1024, Atomic<UInt64>> { _ in Atomic(0) }
 
   func contains(_ octets: UnsafeBufferPointer<UInt8>, from start: Int) -> Bool {

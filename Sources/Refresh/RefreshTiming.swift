@@ -92,7 +92,7 @@ public struct RefreshTiming: Hashable, Sendable {
   ///
   /// - Parameters:
   ///   - doublings: 0 after a success; this function increments it.
-  ///   - expiresAt: when the cached entry expires; nil if there is none.
+  ///   - expiresAt: when the cached entry expires; nil without an entry.
   public func retryOnKeepList(now: Int64, expiresAt: Int64?, doublings: inout UInt8) -> Int64 {
     let first = min(max(minimumTTL, RefreshTiming.shortestBackOff), RefreshTiming.longestBackOff)
     let backOff = now + min(first << Int64(min(doublings, 9)), RefreshTiming.longestBackOff)

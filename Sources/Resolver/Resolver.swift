@@ -121,8 +121,8 @@ package actor Resolver {
 
   // MARK: Queries
 
-  /// Takes over queries that the listeners have handed over: so many in a turn of the loop, since each of them is work of some
-  /// 50 µs.
+  /// Takes over queries that the listeners have handed over, at most `queriesPerTurn` in a turn of the loop, since each
+  /// of them takes about 50 µs.
   package func takeQueries() {
     let refused = replies.queries.drain(into: &drained)
     if refused != refusedQueries {

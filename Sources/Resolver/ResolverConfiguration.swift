@@ -30,7 +30,7 @@ package final class ResolverConfiguration: @unchecked Sendable {
     self.providerNumbers = providerNumbers ?? Array(upstreams.indices)
   }
 
-  /// The route with that number; nil if there is none.
+  /// The route with that number; nil if no route has it, or if the route is unused.
   func route(_ number: UInt16) -> Route? {
     guard Int(number) < settings.routes.count else { return nil }
     let route = settings.routes[Int(number)]

@@ -78,7 +78,7 @@ package struct RoutedQuestion: Hashable, Sendable {
 }
 
 extension QueryClientSubnet {
-  /// The subnet as a prefix; nil if there is none.
+  /// The subnet as a prefix; nil without a subnet.
   var prefix: IPPrefix? {
     guard family != 0 else { return nil }
     var octets: [UInt8] = []

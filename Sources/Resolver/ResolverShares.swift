@@ -40,13 +40,13 @@ package enum ShareLimit: Int, CaseIterable, Sendable {
         + "further queries get stale data or SERVFAIL; raise it if that client may"
     case .missesPerDomain:
       "clients ask for more names of one domain upstream than listen.misses_per_domain allows; "
-        + "further queries get stale data or SERVFAIL; raise it if so many names are expected"
+        + "further queries get stale data or SERVFAIL; raise it if that many names are expected"
     case .places:
       "listen.max_in_flight questions are in flight; the client or domain with the most makes room, and further queries "
-        + "get stale data or SERVFAIL; raise it if so many questions are expected"
+        + "get stale data or SERVFAIL; raise it if that many questions are expected"
     case .waiting:
       "too many queries wait, in all or of one client or domain; further ones get stale data or SERVFAIL; raise "
-        + "listen.max_in_flight if so many are expected: four times as many queries may wait"
+        + "listen.max_in_flight if that many are expected: four times as many queries may wait"
     }
   }
 }
@@ -72,7 +72,7 @@ package enum ReachedBound: Hashable, Sendable {
     case .share(let limit): limit.warning
     case .subnetsPerName:
       "clients in more networks than the provider's subnets_per_name allows ask for one name; further ones share an answer; "
-        + "raise it if so many networks are expected"
+        + "raise it if that many networks are expected"
     }
   }
 }
@@ -179,7 +179,7 @@ extension Resolver {
   /// Queries for names of one domain that may always wait, however few slots are free.
   private static let fewWaiters = 16
 
-  /// Whether a domain's queries hold so many slots that others might find none: more than twice as many as are free.
+  /// Whether a domain's queries hold too many slots for others to find one: more than twice as many as are free.
   func isCrowded(_ domain: DomainKey) -> Bool {
     guard let waiting = waiting[domain] else { return false }
     return waiting > Resolver.fewWaiters && waiting > 2 * replies.queries.available

@@ -45,7 +45,7 @@ public struct HostsFile: Sendable {
   public private(set) var pointers: [Pointer] = []
   /// The number of lines with an invalid address or name. The rest of such a line is used.
   public private(set) var skippedLines = 0
-  /// The first of them; nil if there is none.
+  /// The first of these lines; nil without such a line.
   public private(set) var firstSkipped: SkippedLine?
 
   public init() {}

@@ -14,7 +14,7 @@ public struct SearchDomain: Hashable, Sendable {
     case networkOnly
     /// Providers and network resolve them, in the order of `localdns.search_domains`.
     case shared
-    /// None: the domain is a public suffix, in which anybody may register names.
+    /// None: the domain is a public suffix, in which an attacker may register names.
     case publicSuffix
     /// None: the domain is in a zone that the daemon answers itself, or in a reverse zone.
     case special

@@ -251,7 +251,7 @@ package final class QueryPath {
     return .forward(route)
   }
 
-  /// Finds a fresh entry that answers the question; if there is none, the newest expired one.
+  /// Finds a fresh entry that answers the question, or without one the newest expired entry.
   @_noAllocation
   private func find(
     route: UInt16, usesSubnet: Bool, now: Int64, into output: UnsafeMutablePointer<UInt8>, capacity: Int,

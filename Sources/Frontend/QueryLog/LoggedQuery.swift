@@ -82,7 +82,7 @@ package struct LoggedQuery {
     return DomainName(unchecked: name)
   }
 
-  /// QNAME in presentation format; `-` if there is none.
+  /// QNAME in presentation format; `-` without a QNAME.
   var nameText: String { domainName?.text ?? "-" }
 
   /// The client's address as text.

@@ -43,7 +43,7 @@ extension MessageCache {
 }
 
 extension MessageCache {
-  /// A copy of an entry; nil if there is none. Any thread.
+  /// A copy of an entry; nil if it is not cached. Any thread.
   public func copy(hash: UInt64) -> EntryCopy? { shard(hash).copy(hash: hash) }
 
   /// Replaces the records of an entry: it stays as old as it was, keeps its hits, and expires when it would have. Any

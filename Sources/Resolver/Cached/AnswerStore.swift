@@ -19,8 +19,8 @@ struct CachedAnswer {
   /// Whether it has not expired; otherwise it is stale data.
   var isFresh: Bool
 
-  /// Whether it has addresses or other data, and was queried in more than one second. Anybody can make names in a zone of
-  /// his own that are queried once.
+  /// Whether it has addresses or other data, and was queried in more than one second. An attacker can query unlimited
+  /// one-off names in its own zone.
   var isInUse: Bool { found.isInUse && found.answers > 0 && found.responseCode == .noError }
 
   /// Whether no upstream has to be asked: it is fresh, or currently served as stale data.

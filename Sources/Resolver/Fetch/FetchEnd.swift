@@ -62,7 +62,8 @@ extension Resolver {
       if fetch.isAnswered, result.source.isLocalDNS, isSettledWithoutLocal(fetch) { return }
       fetch.hasAnswer = true
       if result.source.isLocalDNS, fetch.isQueued || fetch.hasWaitedInVain {
-        // Its client's other questions have the client's connections. Nobody else gets what the provider may know better.
+        // The client's other questions use the connections. The answer is given, but not cached for others, since the
+        // provider may have a better one.
         given = .success(ofExistingName(answer, fetch.asked))
       } else {
         let arranged = insert(answer, to: fetch.asked, fetch.origin(result.source))

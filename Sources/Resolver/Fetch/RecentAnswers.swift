@@ -32,7 +32,7 @@ struct RecentAnswers {
     young[key] = Recent(answer: answer, askedAt: askedAt)
   }
 
-  /// The answer to a question that was asked less than a second ago; nil if there is none.
+  /// The answer to a question that was asked less than a second ago; nil without such an answer.
   func answer(to key: QuestionKey, now: BootInstant) -> FinishedAnswer? {
     guard !young.isEmpty || !old.isEmpty, let recent = young[key] ?? old[key],
       now < recent.askedAt + RecentAnswers.lifetime

@@ -19,7 +19,7 @@ extension Resolver {
     return fleet == nil ? await askProviders(fetch) : await askFleet(fetch)
   }
 
-  /// Asks the providers of the route that nobody has asked yet, in order, then LocalDNS.
+  /// Asks the providers of the route that this fetch has not asked yet, in order, then LocalDNS.
   ///
   /// The next provider is asked when the one before has given no verdict, and beside it when that has been silent
   /// (`Fetch.patienceEnd`). What the fetch knows of failures and empty answers is common to all that run side by side.
@@ -64,7 +64,7 @@ extension Resolver {
         guard !reason.isBogus else { return result }
       }
     }
-    // Another provider is asked side by side: it decides, or leads to LocalDNS. Nobody is answered by this result.
+    // Another provider is asked side by side: its result decides, or leads to LocalDNS. No client gets this result.
     if fetch.askedProviders > 0, fetch.route.providers.count > 1 {
       return .failure(fetch.failed?.failure ?? .unserved)
     }

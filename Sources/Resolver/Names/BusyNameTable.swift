@@ -50,10 +50,10 @@ package struct BusyNameTable: Sendable {
   /// Whether there is a row with that key.
   package func contains(_ key: UInt64) -> Bool { rows[key] != nil }
 
-  /// The row with that key; nil if there is none.
+  /// The row with that key; nil if it does not exist.
   package subscript(key: UInt64) -> Row? { rows[key] }
 
-  /// Changes a row; returns false if there is none.
+  /// Changes a row; returns false if it does not exist.
   @discardableResult
   package mutating func change(_ key: UInt64, _ body: (inout Row) -> Void) -> Bool {
     guard let index = rows.index(forKey: key) else { return false }
@@ -61,7 +61,7 @@ package struct BusyNameTable: Sendable {
     return true
   }
 
-  /// Changes a row, and creates it if there is none.
+  /// Changes a row, and creates it if it does not exist.
   ///
   /// - Parameter key: identifies name and type.
   package mutating func count(_ key: UInt64, name: [UInt8], type: UInt16, now: Int64, _ body: (inout Row) -> Void) {

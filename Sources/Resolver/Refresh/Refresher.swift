@@ -395,7 +395,7 @@ package final class Refresher: @unchecked Sendable {
     }
   }
 
-  /// Whether the entry is still the one that is to be refreshed, or there is none.
+  /// Whether the entry is still the one that is to be refreshed, or no longer exists.
   private func isDue(_ detail: Gathered) -> Bool {
     cache.state(hash: detail.hash).map { $0.storedAt == detail.storedAt } ?? true
   }
@@ -438,7 +438,7 @@ package final class Refresher: @unchecked Sendable {
   private func nextLook(at hash: UInt64, _ state: EntryState?) -> Int64? {
     let now = loop.now.nanoseconds
     guard let state else {
-      // A name of the keep list that nobody has yet is waited for once.
+      // A name of the keep list is not cached yet: the daemon waits once for the answer of the other one.
       return keepList[hash] != nil && awaited[hash] == nil ? now + 1_000_000_000 : nil
     }
     let last = state.expiresAt - (state.expiresAt - state.storedAt) / 20
