@@ -12,7 +12,7 @@ public struct HealthFinding: Sendable {
   public var overUDP: Duration?
   /// The response time over TCP; nil without a reaction, or if UDP failed.
   public var overTCP: Duration?
-  /// The address by which an httpdnsd is known; nil if the response is not one of httpdnsd, or there is none.
+  /// The address by which an httpdnsd is known; nil without a response of httpdnsd.
   public var instance: IPAddress?
   /// The response code over UDP if it is not NOERROR, such as REFUSED: the daemon is alive, but does not serve this
   /// client.

@@ -2,8 +2,8 @@
 //
 // One question that a resolver does not answer says nothing about others: many drop AAAA or HTTPS, or take long for one
 // name. A resolver is silent if nothing has come from it for 2 s, although three different questions were sent to it
-// since its last sign of life. Then it is asked beside the others, and nobody waits for it: any reply with the right ID ends
-// the silence, so that a client's dead names do not take the network's names from others.
+// since its last sign of life. Then it is asked beside the others, and no question waits for it: any reply with the
+// right ID ends the silence, so that a client's dead names do not take the network's names from others.
 //
 // Some resolvers, or devices in front of them, drop or refuse queries with an OPT record, UDP, or TCP. What works is
 // remembered for 10 min (RFC 6891 section 6.2.2), and that TCP fails for 10 s.

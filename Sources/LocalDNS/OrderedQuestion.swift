@@ -123,7 +123,7 @@ final class OrderedQuestion: @unchecked Sendable {
       // The others have not had their time yet.
       return place == sign && timer.isSet ? () : askNext()
     }
-    // A silent resolver, which is asked last, is asked too: somebody's slow names may have made it seem so.
+    // A silent resolver, which is asked last, is asked too: another client's slow names may have made it seem silent.
     let silent = (next..<order.count).first { order[$0] < order[negative.place] && $0 != sign }
     if let silent {
       next = silent

@@ -32,7 +32,7 @@ final class Turn {
     case truncated(Message)
     /// The answer, NOERROR or NXDOMAIN. Nothing follows.
     case answer(Message)
-    /// There is none. Nothing follows.
+    /// No answer, and the reason. Nothing follows.
     case failure(LocalDNSFailure)
   }
 

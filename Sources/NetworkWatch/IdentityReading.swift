@@ -10,7 +10,7 @@ struct IdentityReading {
   /// The gateway if its link-layer address is unknown.
   let unresolved: NextHop?
 
-  /// Uses IPv4's default route, or IPv6's if there is none.
+  /// Uses the default route of IPv4, or without one that of IPv6.
   static func read() throws(NetworkWatchError) -> IdentityReading {
     for family in [AF_INET, AF_INET6] {
       let routes = try NetlinkRequest.routes(family, table: UInt8(RT_TABLE_MAIN.rawValue)).answer {

@@ -19,7 +19,7 @@ struct ReportDelay {
     due = min(now + ReportDelay.quiet, latest)
   }
 
-  /// Ends the burst if its report is due; returns false if it continues or there is none.
+  /// Ends the burst if its report is due; returns false if the burst continues, or without a burst.
   mutating func take(at now: BootInstant) -> Bool {
     guard let due, due <= now else { return false }
     self.due = nil

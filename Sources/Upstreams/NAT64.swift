@@ -10,7 +10,7 @@ import LocalDNS
 
 /// The NAT64 of the current network (RFC 6052), and the prefix by which it reaches IPv4 addresses.
 package final class NAT64: @unchecked Sendable {
-  /// The prefix; nil if there is none, or none is needed.
+  /// The prefix; nil if the network has no NAT64, or if it is not needed.
   package private(set) var prefix: NAT64Prefix?
   /// Called when the prefix or the need for it has changed.
   package var changed: () -> Void = {}

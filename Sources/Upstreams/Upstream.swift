@@ -156,7 +156,7 @@ package protocol Upstream: AnyObject {
   /// Discards connections and failures after a change of network.
   func networkHasChanged()
   /// Takes it out of service after a reload has removed or changed it. Transfers in flight finish; background work
-  /// stops. `heir` has the same name in the new configuration; nil if there is none.
+  /// stops. `heir` has the same name in the new configuration; nil without such an upstream.
   func retire(for heir: (any Upstream)?)
   /// Forgets which of these names it does not list; returns the number of forgotten names and types.
   @discardableResult

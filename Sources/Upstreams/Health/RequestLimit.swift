@@ -19,7 +19,7 @@ package struct RequestLimit: Sendable {
     tokens = Int64(rate) * billion
   }
 
-  /// Takes a token; returns false if there is none.
+  /// Takes a token; returns false if no token is left.
   ///
   /// - Parameter now: nanoseconds of a monotonic clock.
   package mutating func take(now: Int64) -> Bool {

@@ -27,8 +27,8 @@ struct AccountPause {
   private static let longest = Duration.seconds(3600)
   /// How often a question is sent as a trial.
   private static let trialInterval = Duration.seconds(30)
-  /// After a trial that said nothing, the next one is left to another client for this time: whoever asks for names without
-  /// answers would keep the account in its pause.
+  /// After a trial that said nothing about the account, the next trial is reserved for other clients for this time.
+  /// Otherwise a client that asks for names without answers could keep the account in its pause.
   private static let preference = Duration.seconds(5)
   /// The first and the longest pause after ENHANCE_YOUR_CALM (RFC 9113 section 7).
   private static let (calm, longestCalm) = (Duration.seconds(1), Duration.seconds(60))

@@ -1,8 +1,8 @@
 // Patience.swift -- how long a question waits for a provider before the next upstream is asked as well.
 //
-// Nobody has to declare a provider down: while it gives no verdict, questions wait for it a little longer than it usually
-// takes. So a provider that answers is never overtaken, and one that is dead costs each name 150 ms. A client that asks for
-// names without answers can make the patience short, which changes nothing for names that have one.
+// A provider need not be declared down: while it gives no verdict, questions wait for it a little longer than it
+// usually takes. So a provider that answers is never overtaken, and a dead provider costs each name 150 ms. A client
+// that asks for names without answers can make the patience short, which changes nothing for names that have an answer.
 
 import EventLoop
 import FairShares
@@ -28,8 +28,8 @@ package struct Patience: ~Copyable, Sendable {
 
   /// When the provider gave its verdicts.
   package private(set) var verdicts = VerdictTimes()
-  /// When the oldest question without a verdict since was asked by its client, the last verdict at the earliest; nil if there
-  /// is none.
+  /// When a client asked the oldest question that has got no verdict, or the time of the last verdict if that is later;
+  /// nil without such a question.
   package private(set) var silentSince: BootInstant?
   private var questions = 0
   /// The first domains of these questions.
@@ -48,7 +48,7 @@ package struct Patience: ~Copyable, Sendable {
   private static let (longestSilence, fewDomains, fewQuestions) = (Duration.seconds(2), 3, 5)
   /// The short patience, and the same as a multiple of the usual time: the longer one counts.
   private static let (least, timesUsual) = (Duration.milliseconds(150), 4)
-  /// The usual time before the first verdict: nobody waits longer for a provider that has never given one.
+  /// The usual time before the first verdict. The short patience is then `least`.
   private static let assumed = least / timesUsual
 
   package init() {}

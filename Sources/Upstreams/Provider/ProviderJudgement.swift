@@ -86,7 +86,7 @@ extension HTTPDNSProvider {
     return loop.now >= nextRefresh && limit.hasSpare(now: loop.now.nanoseconds)
   }
 
-  /// A refresh has ended without a verdict, while nobody else got one.
+  /// Lets refreshes pause after one without a verdict, if other questions have got no verdict either.
   func refreshHasFailed() {
     if patience.hasSeveralWithout { nextRefresh = loop.now + HTTPDNSProvider.refreshPause }
   }

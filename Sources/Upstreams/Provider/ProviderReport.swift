@@ -68,7 +68,7 @@ package struct ProviderReport: Sendable, Equatable {
   package var nextAttempt: Duration?
   /// What helps against the reason for the state, human-readable; empty if nothing is known.
   package var advice = ""
-  /// A problem that does not prevent its use, in a few words; nil if there is none.
+  /// A problem that does not prevent its use, in a few words; nil without such a problem.
   package var remark: String?
   /// The questions that it fails to answer, as far as they are remembered.
   package var failing = FailingNames()
@@ -78,7 +78,7 @@ package struct ProviderReport: Sendable, Equatable {
   package var lastFailureAge = Duration.zero
   /// Seconds by which its clock was ahead of ours in its last response; nil if no response had a date.
   package var clockDifference: Int64?
-  /// The server that is asked first; nil if there is none.
+  /// The server that is asked first; nil if no server can be asked.
   package var server: String?
   /// Known billing units of the current day (UTC); with a ledger, including those spent before a restart.
   package var unitsToday = 0

@@ -65,7 +65,7 @@ final class SharedTransfer: QuestionInFlight, QuestionCarrier, @unchecked Sendab
     waiters.resumeAll()
   }
 
-  /// The result of the transfer; nil if there is none at `deadline`.
+  /// Waits for the result of the transfer; nil if the transfer has not ended by `deadline`.
   func result(by deadline: BootInstant) async -> Result<ProviderReplies, UpstreamFailure>? {
     loop.assertCurrent()
     await waiters.wait(atMost: deadline - loop.now) { outcome == nil }

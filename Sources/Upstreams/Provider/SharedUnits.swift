@@ -40,7 +40,7 @@ extension HTTPDNSProvider {
   /// Whose limit it is, for messages.
   var limitOwner: String { sharing == nil ? "" : " for the fleet" }
 
-  /// The highest milestone of the fleet's units that has not been logged on this day; nil if there is none.
+  /// The highest milestone that the fleet's units have reached and that was not logged on this day; or nil.
   func newMilestone() -> Int? {
     guard settings.unitsPerDay > 0, sharing != nil else { return nil }
     let total = budget.spent + othersUnits

@@ -1,9 +1,9 @@
 // ServerOrder.swift -- which server of a provider is asked first, which ones are left out, and when a handshake is due.
 //
-// A question that has failed at one server goes to the next, and a verdict there is what puts that one first: failures alone
-// put nobody first, and names that hang lead no other name to a server that is dead. A server is left out because of its
-// connections alone, which no client and no zone can influence: an address that refuses them, or a server that gives no sign
-// of life. Handshakes are not billed.
+// A question that has failed at one server goes to the next one. Only a verdict from that server puts it first.
+// Failures alone do not, so that names that hang cannot lead other names to a dead server. A server is left out only
+// because of its connections, which no client and no zone can influence: an address that refuses them, or a server that
+// gives no sign of life. Handshakes are not billed.
 
 import EventLoop
 
@@ -75,10 +75,10 @@ struct ServerOrder: ~Copyable {
     return ([current] + others.sorted { states[$0].failures < states[$1].failures }).filter { states[$0].loss == nil }
   }
 
-  /// The server that is asked first; nil if there is none.
+  /// The server that is asked first; nil if every server is left out.
   var first: Int? { servers.first }
 
-  /// Whether every server is left out, or there is none.
+  /// Whether every server is left out; true without servers.
   var isOutOfReach: Bool { states.allSatisfy { $0.loss != nil } }
 
   /// The latest loss, if every server is left out: since then the provider is not asked.

@@ -41,7 +41,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
   private var entityTag: String?
   /// Why the last read or fetch failed, human-readable; nil if it succeeded.
   private(set) var problem: String?
-  /// What helps against the problem, human-readable; empty if there is none or nothing is known.
+  /// What helps against the problem, human-readable; empty without a problem, or if nothing is known.
   private(set) var remedy = ""
   private var loading: Task<Void, Never>?
   private let waiters: Waiters
