@@ -212,7 +212,7 @@ private func remarks(_ text: String, environment: [String: String] = [:]) -> [St
   }
 
   @Test func `a store that others can reach causes one warning if nothing is sealed`() {
-    let warning = "cache.redis: without fleet.secret_file whoever can write to the store decides where names lead"
+    let warning = "cache.redis: without fleet.secret_file an attacker with write access to the store can forge answers"
     for url in [
       "redis://10.0.0.1", "rediss://10.0.0.1", "redis://[2001:db8::1]", "redis://store", "redis://localhost.example",
     ] {

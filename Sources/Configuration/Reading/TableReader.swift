@@ -43,7 +43,7 @@ final class TableReader {
 
   /// Reads a table inside this one.
   ///
-  /// - Parameter orEmpty: whether the body also runs, with an empty table, if there is none.
+  /// - Parameter orEmpty: whether the body also runs, with an empty table, if the table is missing.
   func section(_ key: String, orEmpty: Bool = false, _ body: (TableReader) -> Void) {
     guard let value = value(key) ?? (orEmpty ? .table([:]) : nil) else { return }
     guard case .table(let table) = value else {

@@ -77,7 +77,7 @@ extension Configuration.Fleet {
     }
     if !store.isOnThisMachine, !reader.isSecretGiven("secret") {
       reader.report.warn(
-        "without fleet.secret_file whoever can write to the store decides where names lead", at: .store)
+        "without fleet.secret_file an attacker with write access to the store can forge answers", at: .store)
     }
     if case .host(.name(let name), _) = store.endpoint, !Configuration.StoreURL.isLocal("\(name)") {
       if bootstrap.isEmpty, !context.hasLocalDNS, reader.isSound("bootstrap") {

@@ -20,7 +20,7 @@ extension Configuration {
   public struct Web: Hashable, Sendable {
     /// The address to serve them on; nil disables them.
     public var address: Endpoint?
-    /// What lets programs report addresses there; nil for nobody.
+    /// The token with which programs may report addresses there; nil disables reports.
     public var reportToken: Secret?
   }
 
