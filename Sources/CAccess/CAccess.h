@@ -17,7 +17,7 @@
 /// the owner may call it, but needs to be in neither group. Returns 0, or -1 with errno.
 static inline int access_add_group(const char *path, uint32_t group) {
   uint16_t both = htole16(ACL_READ | ACL_WRITE);
-  uint32_t nobody = htole32((uint32_t)ACL_UNDEFINED_ID);
+  uint32_t no_id = htole32((uint32_t)ACL_UNDEFINED_ID);
   struct {
     struct posix_acl_xattr_header header;
     struct posix_acl_xattr_entry entries[5];
@@ -25,11 +25,11 @@ static inline int access_add_group(const char *path, uint32_t group) {
       .header = {.a_version = htole32(POSIX_ACL_XATTR_VERSION)},
       .entries =
           {
-              {.e_tag = htole16(ACL_USER_OBJ), .e_perm = both, .e_id = nobody},
-              {.e_tag = htole16(ACL_GROUP_OBJ), .e_perm = both, .e_id = nobody},
+              {.e_tag = htole16(ACL_USER_OBJ), .e_perm = both, .e_id = no_id},
+              {.e_tag = htole16(ACL_GROUP_OBJ), .e_perm = both, .e_id = no_id},
               {.e_tag = htole16(ACL_GROUP), .e_perm = both, .e_id = htole32(group)},
-              {.e_tag = htole16(ACL_MASK), .e_perm = both, .e_id = nobody},
-              {.e_tag = htole16(ACL_OTHER), .e_perm = 0, .e_id = nobody},
+              {.e_tag = htole16(ACL_MASK), .e_perm = both, .e_id = no_id},
+              {.e_tag = htole16(ACL_OTHER), .e_perm = 0, .e_id = no_id},
           },
   };
   return lsetxattr(path, "system.posix_acl_access", &list, sizeof list, 0);

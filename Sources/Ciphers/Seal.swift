@@ -2,8 +2,8 @@
 
 import CCrypto
 
-/// Seals octets with a key: nobody without it can read or change them, or use them with other associated data (AES-256-GCM,
-/// NIST SP 800-38D). Stateless; any thread.
+/// Seals octets with a key: an attacker without the key can neither read or change them, nor use them with other
+/// associated data (AES-256-GCM, NIST SP 800-38D). Stateless; any thread.
 public enum Seal {
   /// The length of a key in octets.
   public static let keyLength = 32

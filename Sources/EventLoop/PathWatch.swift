@@ -75,7 +75,7 @@ public final class PathWatch {
   private func readable() {
     var buffer = [UInt8](repeating: 0, count: 4_096)
     var isTouched = false
-    // Bounded, so that somebody who writes without end does not hold the loop; the next turn reads the rest.
+    // Bounded, so that a program that writes without end does not hold the loop. The next turn reads the rest.
     for _ in 0..<16 {
       let count = read(descriptor, &buffer, buffer.count)
       guard count > 0 else { break }

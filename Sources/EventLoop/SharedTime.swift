@@ -1,8 +1,8 @@
-// SharedTime.swift -- the time in each turn for what strangers cause: many of them get no more of it than one.
+// SharedTime.swift -- bounds the time in each turn for input from peers, however many connections have some.
 //
-// What arrives on one connection is bounded for each turn, but there may be hundreds of connections with something to read in
-// the same turn. They queue instead, and the loop takes from the queue's front for a few milliseconds a turn; clients and timers
-// have theirs in between. Whoever has more to do goes to the queue's end.
+// What one connection reads is bounded for each turn, but hundreds of connections may have something to read in the
+// same turn. They queue instead. The loop runs actions from the front of the queue for a few milliseconds a turn, with
+// clients and timers in between. A connection with more to read goes to the end of the queue.
 
 /// A queue of actions, and how long they run in one turn. Loop thread only.
 struct SharedTime {

@@ -35,7 +35,7 @@ public final class TimerHeap {
 
   public init() {}
 
-  /// The earliest deadline; nil if there is none.
+  /// The earliest deadline; nil if no action is pending.
   public var earliest: BootInstant? { heap.first?.deadline }
 
   /// The number of actions that are pending.

@@ -17,8 +17,8 @@ public struct FileProblem: Error, Hashable, CustomStringConvertible {
 }
 
 extension FileProblem {
-  /// The reason why no file can be created or replaced at the path, judged by the permissions of its folder; nil if there
-  /// is none.
+  /// The reason why no file can be created or replaced at the path, judged by the permissions of its folder; nil if the
+  /// permissions allow it.
   public static func foreseeable(at path: String) -> FileProblem? {
     let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
     return access(folder.isEmpty ? "/" : folder, W_OK | X_OK) == 0 ? nil : FileProblem(ofLastCall: path)

@@ -16,7 +16,7 @@ public enum NumberRange {
 }
 
 extension StringProtocol {
-  /// The text as a decimal number; nil if it is none, or outside the range.
+  /// The text as a decimal number; nil if it is malformed or outside the range.
   public func number<Value: FixedWidthInteger>(in range: ClosedRange<Value>) -> Value? {
     Value(self).flatMap { range.contains($0) ? $0 : nil }
   }

@@ -102,7 +102,8 @@ final class FleetConnection {
   /// Connects, while the daemon serves. The cache has to be loaded: flushes concern what it has then.
   func start() { client.start() }
 
-  /// Tries at once what rests, since a configuration was read or the network has changed.
+  /// Ends the pauses between attempts and retries immediately. Call it after a configuration was read, or the network
+  /// has changed.
   func retry() {
     client.retry()
     flushes.retry()

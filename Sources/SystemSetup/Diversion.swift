@@ -30,8 +30,8 @@ public struct Diversion {
       ?? "the reason is unknown; `resolvectl query`, `getent ahosts` and /etc/nsswitch.conf may show it"
   }
 
-  /// Another server that is asked beside httpdnsd, in one sentence with what helps; nil if there is none. A lookup does
-  /// not show it: systemd-resolved asks both, and takes the answer that has data.
+  /// Another server that is asked beside httpdnsd, in one sentence with what helps; nil without such a server. A lookup
+  /// does not show it: systemd-resolved asks both, and takes the answer that has data.
   public var rival: String? {
     guard method == .resolved else { return nil }
     for line in run(SystemCommand("resolvectl", "domain")).output.split(separator: "\n") where line.hasPrefix("Link") {

@@ -296,7 +296,7 @@ public struct Installation {
   private enum Fate {
     /// It is as setup or a hook has left it, or as it was before.
     case known
-    /// Somebody has edited or replaced it.
+    /// It was edited or replaced.
     case changed
     /// /etc/resolv.conf does not lead to httpdnsd any more, so that removing httpdnsd does not affect it: another program
     /// manages it now. What it has now is newer than what was there before setup.

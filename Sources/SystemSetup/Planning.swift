@@ -5,7 +5,7 @@ extension Plan {
   ///
   /// - Parameters:
   ///   - program: the path of the installed httpdnsd, which hooks run.
-  ///   - wildcard: httpdnsd's listening address that also covers 127.0.0.53, as text; nil if there is none.
+  ///   - wildcard: httpdnsd's listening address that also covers 127.0.0.53, as text; nil without such an address.
   /// - Throws: `SetupError.refused` if the method does not fit the machine, with the one that does.
   public static func make(
     _ method: SetupMethod, _ nameserver: Nameserver, program: String, wildcard: String? = nil, root: Root

@@ -17,7 +17,7 @@ public enum ProgramLookup: Hashable, Sendable {
   /// In seconds; the C library asks a silent server for ten, and three servers for thirty.
   static let patience = 8
 
-  /// An ordinary user: Debian's nobody.
+  /// The UID of an unprivileged user, which every Debian system has.
   private static let user = 65_534
 
   /// Looks up a name. Blocks.

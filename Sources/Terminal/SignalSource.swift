@@ -52,7 +52,7 @@ final class SignalSource {
     before = []
   }
 
-  /// The next pending signal; nil if there is none.
+  /// The next pending signal; nil if no signal is pending.
   func next() -> Int32? {
     var octet: UInt8 = 0
     return read(descriptor, &octet, 1) == 1 ? Int32(octet) : nil

@@ -31,7 +31,7 @@ struct ListeningAddresses {
     root.isMachine ? Configuration.path(given: nil) : root.file(Configuration.defaultPath)
   }
 
-  /// The first loopback address, preferably with port 53; nil if there is none.
+  /// The first loopback address, preferably with port 53; nil without a loopback address.
   var nameserver: Nameserver? {
     let loopback = listening.compactMap { endpoint -> Nameserver? in
       guard endpoint.port != 0, endpoint.isWildcard || endpoint.address.isLoopback else { return nil }
@@ -41,8 +41,8 @@ struct ListeningAddresses {
     return loopback.first { $0.port == Nameserver.standardPort } ?? loopback.first
   }
 
-  /// The IPv4 wildcard address with port 53, which includes systemd-resolved's 127.0.0.53; nil if there is none. The
-  /// daemon's IPv6 wildcard includes no IPv4 address.
+  /// The IPv4 wildcard address with port 53, which includes systemd-resolved's 127.0.0.53; nil if the daemon does not
+  /// listen there. The daemon's IPv6 wildcard includes no IPv4 address.
   var wildcard: String? {
     listening.first { $0.isWildcard && !$0.address.isIPv6 && $0.port == Nameserver.standardPort }.map { "\($0)" }
   }

@@ -188,7 +188,7 @@ struct MachineCheck {
     }
   }
 
-  /// The nameservers in the machine's files, and whether httpdnsd is the first; nil if there is none.
+  /// The nameservers in the machine's files, and whether httpdnsd is the first; nil if they list no nameserver.
   private mutating func readNameservers(_ listening: ListeningAddresses?) -> (text: String, isListed: Bool?) {
     let file = "/etc/resolv.conf"
     let servers = ResolverFile(path: file)?.servers ?? []

@@ -18,7 +18,7 @@ struct MachineTrial {
     case runs(IPAddress)
     /// A daemon of a version that has no such address.
     case older
-    /// There is no socket, nobody listens on it, this user may not use it, or it is that of another configuration.
+    /// No socket exists, no daemon listens on it, this user may not use it, or it is that of another configuration.
     case unknown
   }
 

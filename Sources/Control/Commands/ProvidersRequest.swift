@@ -70,7 +70,7 @@ extension ProviderReport {
   /// How long the last failure of a provider that is up is shown.
   private static let recently = Duration.seconds(600)
 
-  /// The reason for the state, how long it lasts, and the last failure, in one line; nil if there is none.
+  /// The reason for the state, how long it lasts, and the last failure, in one line; nil without any of them.
   ///
   /// - Parameter now: seconds since 1970.
   func explanation(now: Int64) -> String? {

@@ -39,8 +39,8 @@ package struct HostsReading: Sendable {
     self.remark = remark
   }
 
-  /// One line about what the daemon cannot use of the hosts file; nil if it can use all of it, or if there is none at the
-  /// default path. Blocks.
+  /// One line about what the daemon cannot use of the hosts file; nil if it can use all of it, or if the default path
+  /// does not exist. Blocks.
   package static func problem(_ configuration: Configuration) -> String? {
     let path = configuration.names.hostsFile
     if let path, path == HostsReading.usual, access(path, F_OK) != 0 { return nil }

@@ -67,7 +67,7 @@ struct SimulatorCommand: ParsableCommand {
   var cloudflareFinalDot = false
   @Flag(help: "Write Cloudflare's newer types as RFC 3597 text, as it was until 2026.")
   var cloudflareGeneric = false
-  @Option(help: ArgumentHelp("Send an Age field of so many seconds with RFC 8484 responses.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("Send an Age field of this many seconds with RFC 8484 responses.", valueName: "seconds"))
   var age: UInt32?
   @Option(
     help: """

@@ -75,7 +75,7 @@ let allDialects: [any Dialect] = [
   AliDNS(), AliDNSConfiguration(), DohPub(), Cloudflare(), Google(), WireFormat(), Tencent(), EMAS(), DomainTable(),
 ]
 
-/// Parses a `type` parameter: a number or a mnemonic in any case; A if there is none.
+/// Parses a `type` parameter: a number or a mnemonic in any case; A if the parameter is missing.
 ///
 /// - Returns: nil for any other text, and for 0.
 func recordType(_ text: String?) -> RecordType? {

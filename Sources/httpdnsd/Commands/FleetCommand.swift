@@ -17,8 +17,8 @@ struct FleetCommand: ParsableCommand {
 
       Example: httpdnsd fleet --json
 
-      Exit code 0: the store is used; 1: the daemon cannot be reached or refuses; 2: the store is not used, refuses \
-      writes or a command, or there is none; 64: a mistake on the command line.
+      Exit code 0: the store is used; 1: the daemon cannot be reached or refuses; 2: the store is not configured, not \
+      used, or refuses writes or a command; 64: a mistake on the command line.
       """)
 
   @OptionGroup var control: ControlOptions

@@ -34,7 +34,7 @@ enum ControlSocket {
     }
   }
 
-  /// A setting that cannot take effect, in one line; nil if there is none.
+  /// A setting that cannot take effect, in one line; nil if all settings can.
   static func problem(_ settings: Configuration.Control) -> String? {
     guard let path = settings.socket, let name = settings.group, SocketGroup(name) == nil else { return nil }
     return "control.group: no group \(name) in /etc/group; \(path) keeps its group"
