@@ -9,7 +9,7 @@ import MessageCache
 import Ranking
 
 extension Ranker {
-  /// The maximum TTL of the NODATA that replaces withheld addresses, in seconds, so that a client asks again soon.
+  /// The maximum TTL of the SOA record in place of withheld addresses, in seconds, so that a client asks again soon.
   private static let longestTTL: UInt32 = 60
 
   /// Whether the families of a name are compared.
