@@ -15,7 +15,6 @@ public struct FleetMember: Hashable, Sendable {
   /// The machine's host name.
   public var host: String
 
-  /// Creates a member.
   public init(id: String, version: String, fingerprint: String, host: String) {
     self.id = id
     self.version = version

@@ -48,7 +48,6 @@ public struct FleetValue: Equatable, Sendable {
   /// The provider's name in the configuration of the daemon that asked it.
   public var provider: String
 
-  /// Creates a value.
   public init(
     message: Message, scope: Int?, extendedError: ExtendedError?, stored: Int64, expires: Int64, provider: String
   ) {

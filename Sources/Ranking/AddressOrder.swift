@@ -22,7 +22,6 @@ public struct AddressStanding: Hashable, Sendable {
   /// Whether it was in the band before. The wider limit then applies.
   public var wasInBand: Bool
 
-  /// Creates a standing.
   public init(_ condition: Condition, isReported: Bool = false, wasInBand: Bool = false) {
     self.condition = condition
     self.isReported = isReported

@@ -8,7 +8,6 @@ public struct FamilyComparison {
   /// By how much IPv6 must be slower to be worse, in microseconds.
   public var threshold: UInt32
 
-  /// Creates a comparison.
   public init(threshold: UInt32) { self.threshold = threshold }
 
   /// Whether IPv6 is worse. A missing measurement counts in favour of IPv6.

@@ -41,7 +41,6 @@ public struct StoreReport: Hashable, Sendable {
   /// Error replies.
   public var errors: UInt64
 
-  /// Creates a report with counters of 0.
   public init(state: String, isUp: Bool, since: BootInstant, latency: Duration? = nil) {
     self.init(
       state: state, isUp: isUp, since: since, latency: latency, calls: 0, timeouts: 0, errors: 0)

@@ -41,7 +41,6 @@ package struct RankingReport: Sendable {
   /// The results of each kind of probe so far, human-readable.
   package var kinds: [String] = []
 
-  /// Creates the report of a ranker that has done nothing.
   package init() {}
 }
 

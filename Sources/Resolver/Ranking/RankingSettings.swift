@@ -26,7 +26,7 @@ package struct RankingSettings: Equatable, Sendable {
   /// Prefixes that count as private in addition to the built-in ones (`names.rebind_prefixes`).
   package var privatePrefixes: [IPPrefix] = []
 
-  /// Creates the default settings, which measure nothing.
+  /// The default settings measure nothing.
   package init() {}
 
   /// Creates the settings from the configuration.
