@@ -24,7 +24,6 @@ public struct FleetQuestion: Hashable, Sendable {
   /// Hash of the settings that affect the answer: 32 octets.
   public var fingerprint: [UInt8]
 
-  /// Creates a question.
   public init(
     name: DomainName, type: RecordType, dnssecOK: Bool, checkingDisabled: Bool, subnet: IPPrefix?,
     fingerprint: [UInt8]

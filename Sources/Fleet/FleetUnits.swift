@@ -11,7 +11,6 @@ public struct FleetUnits: Sendable {
   public struct Increment: Hashable, Sendable {
     /// Days since 1970.
     public var day: Int64
-    /// Units.
     public var units: Int
     /// `FleetUnits.losses` when the increment was made.
     fileprivate var losses: Int

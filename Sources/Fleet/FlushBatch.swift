@@ -19,13 +19,11 @@ public struct FlushBatch: Sendable {
     var until = Int64.min
   }
 
-  /// Creates an empty batch.
   public init() {}
 
   /// Whether no flush was added.
   public var isEmpty: Bool { count == 0 }
 
-  /// Adds a flush.
   ///
   /// - Parameter time: the cut-off, in milliseconds of the store's clock.
   public mutating func add(_ names: FlushedNames, until time: Int64) {

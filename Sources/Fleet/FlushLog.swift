@@ -4,7 +4,6 @@ import DNSWire
 
 /// What a flush removes.
 public enum FlushedNames: Hashable, Sendable {
-  /// Everything.
   case everything
   /// Some names and, if `andBelow`, all names below them.
   case names([DomainName], andBelow: Bool)
@@ -27,7 +26,6 @@ public struct FlushNote: Equatable, Sendable {
   /// The most names in one flush: a command accepts no more, and an entry must be smaller than 64 KiB.
   public static let mostNames = 256
 
-  /// The flushed names.
   public var names: FlushedNames
   /// The identity of the daemon that sent it: 16 octets.
   public var sender: [UInt8]
@@ -38,7 +36,6 @@ public struct FlushNote: Equatable, Sendable {
   /// is capped.
   private static let longestWay: Int64 = 1_000
 
-  /// Creates a flush.
   public init(names: FlushedNames, sender: [UInt8], sentAt: Int64) {
     self.names = names
     self.sender = sender
@@ -145,10 +142,8 @@ public struct FlushLog: Sendable {
   /// The cut-off for all names.
   private var everythingUntil = Int64.min
 
-  /// Creates an empty log.
   public init() {}
 
-  /// Records a flush.
   ///
   /// - Parameter time: the cut-off, in milliseconds of the store's clock.
   /// - Complexity: O(n) in the names of the flush; O(m log m) in all known names each time that these exceed `most`.

@@ -13,7 +13,6 @@ public struct WriteQueue: Sendable {
     /// The store's expiry (`PX`), in milliseconds.
     public var lifetime: Int64
 
-    /// Creates a write.
     public init(question: FleetQuestion, key: [UInt8], value: [UInt8], lifetime: Int64) {
       self.question = question
       self.key = key
@@ -24,7 +23,6 @@ public struct WriteQueue: Sendable {
     fileprivate var octets: Int { key.count + value.count }
   }
 
-  /// The most values.
   public static let mostValues = 1_024
   /// The most octets of all keys and values.
   public static let mostOctets = 1 << 20
@@ -35,10 +33,8 @@ public struct WriteQueue: Sendable {
   /// How many values were dropped since the start.
   public private(set) var dropped: UInt64 = 0
 
-  /// Creates an empty queue.
   public init() {}
 
-  /// Whether the queue is empty.
   public var isEmpty: Bool { first == writes.count }
   /// The number of queued values.
   public var count: Int { writes.count - first }

@@ -23,7 +23,6 @@ public struct AddressReport: Hashable, Sendable {
   /// Whether it worked.
   public var result: Result
 
-  /// Creates a report.
   public init(name: DomainName, address: IPAddress, result: Result) {
     self.name = name
     self.address = address
@@ -74,7 +73,6 @@ public struct AddressReports {
   /// The number of addresses with reports.
   public var count: Int { entries.count }
 
-  /// Records a report.
   ///
   /// - Returns: whether the report puts the address last, or ends that.
   public mutating func record(_ report: AddressReport, now: Int64) -> Bool {

@@ -13,7 +13,6 @@ public enum RESPValue: Hashable, Sendable {
   case bulk([UInt8])
   /// The null bulk string or the null array.
   case null
-  /// An array.
   case array([RESPValue])
 }
 

@@ -1,6 +1,5 @@
 // StoreSettings.swift -- address, TLS, credentials and timeouts of a store.
 
-/// The address of a store.
 public enum StoreAddress: Hashable, Sendable, CustomStringConvertible {
   /// A Unix socket, by its path.
   case unix(String)
@@ -50,7 +49,6 @@ extension StorePassword: CustomStringConvertible, CustomDebugStringConvertible, 
 
 /// The settings of a connection to the store.
 public struct StoreSettings: Hashable, Sendable {
-  /// The store's address.
   public var address: StoreAddress
   /// TLS settings; nil for no TLS.
   public var tls: StoreTLS?

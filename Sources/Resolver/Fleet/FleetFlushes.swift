@@ -15,7 +15,6 @@ import Store
 
 /// A flush of another daemon, to be carried out in this daemon's cache.
 package struct RemoteFlush: Sendable {
-  /// The flushed names.
   package var names: FlushedNames
   /// The cut-off: entries that were stored before this time are flushed.
   package var before: BootInstant

@@ -16,7 +16,6 @@ import Telemetry
 
 /// Shares answers with the other daemons of a site.
 package final class FleetLevel {
-  /// Settings.
   package struct Settings: Sendable {
     /// Composes the names of keys, and seals values.
     package var keys: FleetKeys

@@ -26,7 +26,6 @@ package struct AddressFigures: Hashable, Sendable {
     }
   }
 
-  /// The address.
   package var address: IPAddress
   /// One for each kind with a measurement, in order of preference.
   package var probes: [Probe]
@@ -37,7 +36,6 @@ package struct AddressFigures: Hashable, Sendable {
   /// The last round trip that a program reported, in milliseconds.
   package var reportedMilliseconds: Int?
 
-  /// Creates the figures of an address.
   package init(
     address: IPAddress, probes: [Probe] = [], badFor: Duration? = nil, reportedFailures: Int = 0,
     reportedMilliseconds: Int? = nil

@@ -29,7 +29,6 @@ package struct RankingSettings: Equatable, Sendable {
   /// The default settings measure nothing.
   package init() {}
 
-  /// Creates the settings from the configuration.
   package init(_ configuration: Configuration) {
     let section = configuration.ranking
     kinds = section.probe.map { ProbeKind($0) }
