@@ -24,7 +24,6 @@ public struct FlushBatch: Sendable {
   /// Whether no flush was added.
   public var isEmpty: Bool { count == 0 }
 
-  ///
   /// - Parameter time: the cut-off, in milliseconds of the store's clock.
   public mutating func add(_ names: FlushedNames, until time: Int64) {
     count += 1

@@ -144,7 +144,6 @@ public struct FlushLog: Sendable {
 
   public init() {}
 
-  ///
   /// - Parameter time: the cut-off, in milliseconds of the store's clock.
   /// - Complexity: O(n) in the names of the flush; O(m log m) in all known names each time that these exceed `most`.
   public mutating func record(_ names: FlushedNames, at time: Int64) {

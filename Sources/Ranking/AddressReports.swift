@@ -73,7 +73,6 @@ public struct AddressReports {
   /// The number of addresses with reports.
   public var count: Int { entries.count }
 
-  ///
   /// - Returns: whether the report puts the address last, or ends that.
   public mutating func record(_ report: AddressReport, now: Int64) -> Bool {
     let key = Key(name: report.name, address: report.address)

@@ -39,7 +39,6 @@ public struct RESPReader {
     var values: [RESPValue] = []
   }
 
-  ///
   /// - Parameter limit: the longest reply in octets.
   public init(limit: Int = RESPReader.replyLimit) { self.limit = limit }
 

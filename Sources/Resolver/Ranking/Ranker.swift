@@ -111,7 +111,6 @@ final class Ranker {
   /// The time after which an address that has failed once is measured again.
   private static let doubt = 5 * second + second / 10
 
-  ///
   /// - Parameter log: logs a line.
   init(
     _ settings: RankingSettings, of cache: MessageCache, _ network: CurrentNetwork, prober: any AddressProber,
