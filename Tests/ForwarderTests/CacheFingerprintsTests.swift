@@ -29,8 +29,6 @@ import Testing
     CacheMeanings(try preparation(text, names: names))
   }
 
-  private static let table = TemporaryFile("{}")
-
   @Test(
     arguments: [
       ("kind = \"alidns\"", "alidns unsigned short=false schedule=false"),
@@ -59,16 +57,20 @@ import Testing
         "kind = \"table\"\nurl = \"https://192.0.2.1:444/table\"\nhost = \"table.example\"",
         "table interval=300000000000ns ttl=60000000000ns host=table.example url=https://192.0.2.1:444/table"
       ),
-      (
-        "kind = \"table\"\nfile = \"\(table.path)\"\nttl = \"5s\"",
-        "table interval=300000000000ns ttl=5000000000ns file=\(table.path)"
-      ),
     ])
   func `the fingerprint text of each kind of provider contains no secrets`(keys: String, meaning: String) throws {
     let sources = try meanings("[[provider]]\nname = \"p\"\n\(keys)\n").sources
     #expect(sources[EntrySource.provider(0).number] == "p \(meaning)")
     #expect(sources[EntrySource.localDNS.number] == "localdns")
     #expect(sources[EntrySource.unknown.number] == "nobody")
+  }
+
+  @Test func `the fingerprint text of a table names its file`() throws {
+    let table = TemporaryFile("{}")
+    let keys = "kind = \"table\"\nfile = \"\(table.path)\"\nttl = \"5s\""
+    let sources = try meanings("[[provider]]\nname = \"p\"\n\(keys)\n").sources
+    #expect(
+      sources[EntrySource.provider(0).number] == "p table interval=300000000000ns ttl=5000000000ns file=\(table.path)")
   }
 
   private static let doh = "[[provider]]\nname = \"p\"\nkind = \"doh\"\nurl = \"https://192.0.2.1/dns-query\"\n"

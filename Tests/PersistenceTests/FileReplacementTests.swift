@@ -114,8 +114,8 @@ import Testing
 
   @Test(.enabled(if: SmallDisk.isAvailable, "this user may not mount a file system"))
   func `a file retains its old content if the disk is full`() throws {
-    let disk = try #require(SmallDisk(at: folder.path))
-    defer { disk.unmount() }
+    let disk = try #require(SmallDisk(on: folder))
+    defer { withExtendedLifetime(disk) {} }
     let small = MessageCache.empty()
     small.fill()
     _ = try folder.file.save(small, .usual, at: .at(1))

@@ -51,12 +51,12 @@ import Testing
   @Test(.enabled(if: SmallDisk.isAvailable, "this user may not mount a file system"))
   func `what a full disk does not take is written once there is room, and the rest is counted`() throws {
     let folder = TemporaryFolder()
-    let disk = try #require(SmallDisk(at: folder.path))
-    defer { disk.unmount() }
+    let disk = try #require(SmallDisk(on: folder))
+    defer { withExtendedLifetime(disk) {} }
     let filler = try #require(fopen("\(folder.path)/filler", "w"))
     while fputs(line, filler) >= 0, fflush(filler) == 0 {}
     fclose(filler)
-    let log = open("\(folder.path)/log", O_WRONLY | O_CREAT, 0o600)
+    let log = open("\(folder.path)/log", O_RDWR | O_CREAT, 0o600)
     defer { close(log) }
     let writer = writer(log)
     let taken = fill(writer)
@@ -73,7 +73,7 @@ import Testing
       lseek(log, 0, SEEK_SET)
     }
     var text = [UInt8](repeating: 0, count: 256 << 10)
-    text.removeLast(text.count - pread(open("\(folder.path)/log", O_RDONLY), &text, text.count, 0))
+    text.removeLast(text.count - pread(log, &text, text.count, 0))
     #expect(String(decoding: text, as: UTF8.self).hasSuffix("\(line)lost 1\n"))
   }
 

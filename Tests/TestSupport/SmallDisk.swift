@@ -1,25 +1,20 @@
 // SmallDisk.swift -- a file system that is soon full, for tests that run as root.
 
-/// A file system of 128 KiB.
-public struct SmallDisk {
+/// A file system of 128 KiB on a folder, for as long as the object lives.
+public final class SmallDisk {
   /// Whether this user may mount one.
-  public static let isAvailable: Bool = {
-    let folder = TemporaryFolder()
-    guard let disk = SmallDisk(at: folder.path) else { return false }
-    disk.unmount()
-    return true
-  }()
+  public static let isAvailable = SmallDisk(on: TemporaryFolder()) != nil
 
-  private let path: String
+  private let folder: TemporaryFolder
 
   /// - Returns: nil where this user may not mount one.
-  public init?(at path: String) {
-    self.path = path
-    guard SmallDisk.run("mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", path) else { return nil }
+  public init?(on folder: TemporaryFolder) {
+    self.folder = folder
+    guard SmallDisk.run("mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", folder.path) else { return nil }
   }
 
-  /// Takes it away.
-  public func unmount() { _ = SmallDisk.run("umount", path) }
+  // At once, also while a file on it is open.
+  deinit { _ = SmallDisk.run("umount", "--lazy", folder.path) }
 
   private static func run(_ arguments: String...) -> Bool {
     (try? TestSupport.run(arguments, isQuiet: true)) == 0
