@@ -38,43 +38,39 @@ static inline void ctls_record_came(
   if (count > CTLS_MOST_EMPTY_RECORDS) SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_RECEIVED_SHUTDOWN);
 }
 
-// The octets that one call of libcurl may read from a connection; the rest stays in the socket for the next call.
-// libcurl reads up to a hundred times before it returns. This many octets hold 700 records of one octet, or 16,000
-// fields of HTTP/2.
+// The octets that one call of libcurl may read from its TLS connections; the rest stays in the sockets for the next call. By
+// itself it reads up to a hundred times. This many octets are 700 records of one octet, or 16,000 header fields.
 enum { CTLS_MOST_OCTETS_IN_CALL = 16384 };
 
-// The number of the thread's current call of libcurl.
-static inline uint32_t *ctls_call(void) {
-  static _Thread_local uint32_t number = 0;
-  return &number;
-}
+// To be called before each call of libcurl that may read. The caller owns the count: a variable of this header would be
+// another one in each object file.
+static inline void ctls_begin_call(uint32_t *left) { __atomic_store_n(left, CTLS_MOST_OCTETS_IN_CALL, __ATOMIC_RELAXED); }
 
-// To be called before each call of libcurl that may read.
-static inline void ctls_begin_call(void) { ++*ctls_call(); }
-
-// The callback of what a connection is read by (BIO_set_callback_ex(3)). Its argument has the number of the call that has read
-// last, and below it how many octets. Beyond the bound there seems to be nothing to read.
-static inline long ctls_octets_came(
+// BIO_set_callback_ex(3): subtracts what is read from what is left of the call, the callback's argument. When nothing is left,
+// the connection has nothing to read for the moment.
+static inline long ctls_bound_read(
     BIO *bio, int operation, const char *octets, size_t length, int number, long option, int result, size_t *count) {
   (void)octets, (void)length, (void)number, (void)option;
-  uint64_t call = *ctls_call(), last = (uint64_t)(uintptr_t)BIO_get_callback_arg(bio);
-  uint64_t read = last >> 32 == call ? (uint32_t)last : 0;
-  if (operation == BIO_CB_READ && read >= CTLS_MOST_OCTETS_IN_CALL) {
+  uint32_t *left = (uint32_t *)(void *)BIO_get_callback_arg(bio);
+  uint32_t most = __atomic_load_n(left, __ATOMIC_RELAXED);
+  if (operation == BIO_CB_READ && most == 0) {
     BIO_set_retry_read(bio);
     return -1;
   }
   if (operation == (BIO_CB_READ | BIO_CB_RETURN) && result > 0) {
-    BIO_set_callback_arg(bio, (char *)(uintptr_t)(call << 32 | (read + *count)));
+    __atomic_store_n(left, *count < most ? most - (uint32_t)*count : 0, __ATOMIC_RELAXED);
   }
   return result;
 }
 
-// As `ctls_record_came`, and bounds what one call reads, from the first message on, which is ours.
+// As `ctls_record_came`, and bounds what is read, from the connection's first message on. SSL_CTX_get_app_data(3) is the count.
 static inline void ctls_record_came_in_call(
     int is_sent, int version, int type, const void *octets, size_t length, SSL *ssl, void *index) {
   ctls_record_came(is_sent, version, type, octets, length, ssl, index);
   BIO *bio = SSL_get_rbio(ssl);
-  if (BIO_get_callback_ex(bio) == NULL) BIO_set_callback_ex(bio, ctls_octets_came);
+  if (BIO_get_callback_ex(bio) != NULL) return;
+  BIO_set_callback_arg(bio, (char *)SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
+  BIO_set_callback_ex(bio, ctls_bound_read);
 }
 
 // The octets that a peer's certificates may take together; those of an honest peer take 2,000 to 12,000. By default
@@ -106,9 +102,11 @@ static inline int ctls_bound_work(void *context) {
   return ctls_index_at(&index);
 }
 
-// Bounds the work inside one call of libcurl as well.
-static inline void ctls_bound_calls(void *context) {
+// Bounds the work inside one call of libcurl as well. `left` outlives the context's connections. libcurl uses no application
+// data of the context.
+static inline void ctls_bound_calls(void *context, uint32_t *left) {
   ctls_bound_work(context);
+  SSL_CTX_set_app_data((SSL_CTX *)context, left);
   SSL_CTX_set_msg_callback((SSL_CTX *)context, ctls_record_came_in_call);
 }
 

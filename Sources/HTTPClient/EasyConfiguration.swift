@@ -103,15 +103,22 @@ private func lookUpWouldStart(
   _: UnsafeMutableRawPointer?, _: UnsafeMutableRawPointer?, _: UnsafeMutableRawPointer?
 ) -> Int32 { 1 }
 
-/// Tells the bound on records that another call of libcurl begins. It stands beside `contextWasMade`, since the static variables
-/// of a C header are each file's own.
-func beginCallOfCurl() { ctls_begin_call() }
+/// The octets that the current call of libcurl may still read over TLS. Only tests have several threads that call libcurl: one
+/// of them may then read more or less in a call.
+private nonisolated(unsafe) let octetsLeft: UnsafeMutablePointer<UInt32> = {
+  let left = UnsafeMutablePointer<UInt32>.allocate(capacity: 1)
+  left.initialize(to: 0)
+  return left
+}()
+
+/// To be called before each call of libcurl that may read.
+func beginCallOfCurl() { ctls_begin_call(octetsLeft) }
 
 private func contextWasMade(
   _: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?, _ settings: UnsafeMutableRawPointer?
 ) -> CURLcode {
   let settings = Unmanaged<OriginSettings>.fromOpaque(settings!).takeUnretainedValue()
-  if let context { ctls_bound_calls(context) }
+  if let context { ctls_bound_calls(context, octetsLeft) }
   if let trust = settings.trust { ccurl_context_trust(context, UnsafeMutableRawPointer(trust.store)) }
   if let time = settings.options.certificateClock?.checkTime(now: .now) { ccurl_context_set_time(context, time) }
   return CURLE_OK

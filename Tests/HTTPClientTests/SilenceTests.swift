@@ -17,7 +17,7 @@ import Testing
       $0.connection == 0 ? .stall : .send("\($0.connection)")
     } body: { origin in
       var results: [HTTPResult] = []
-      for _ in 0..<2 { results.append(await origin.get(timeout: .milliseconds(50))) }
+      for _ in 0..<2 { results.append(await origin.get(timeout: .milliseconds(500))) }
       for _ in 0..<3 { results.append(await origin.get()) }
       return (results, origin.generationCount)
     }
