@@ -1,7 +1,7 @@
 """holds.py -- how long one input of a hostile server, store, resolver or client holds the resolver's loop.
 
 Each input is a scene: a daemon of its own, and beside it something hostile. What counts is the longest turn of the daemon's loop,
-in CPU time of its thread: it is the most that a client waits for others. As root all of it
+in CPU time of its thread; a client may wait for the rest of one turn and its place in the next. As root all of it
 happens in a network and a mount namespace of its own, which some scenes need.
 """
 
