@@ -157,7 +157,7 @@ private final class SwallowingNetwork: Sendable {
         results += 1
       }
       guard await origin.loop.until(.seconds(200), { read() >= sent }) else {
-        Issue.record("round \(round): \(sent) counted, \(read()) read")
+        Issue.record("\(Stack.current), round \(round): \(sent) counted, \(read()) read")
         break
       }
     }
