@@ -44,7 +44,7 @@ enum { CTLS_MOST_OCTETS_IN_CALL = 16384 };
 
 // To be called before each call of libcurl that may read. The caller owns the count: a variable of this header would be
 // another one in each object file.
-static inline void ctls_begin_call(uint32_t *left) { __atomic_store_n(left, CTLS_MOST_OCTETS_IN_CALL, __ATOMIC_RELAXED); }
+static inline void ctls_begin_call(uint32_t *left) { *left = CTLS_MOST_OCTETS_IN_CALL; }
 
 // BIO_set_callback_ex(3): subtracts what is read from what is left of the call, the callback's argument. When nothing is left,
 // the connection has nothing to read for the moment.
@@ -52,13 +52,12 @@ static inline long ctls_bound_read(
     BIO *bio, int operation, const char *octets, size_t length, int number, long option, int result, size_t *count) {
   (void)octets, (void)length, (void)number, (void)option;
   uint32_t *left = (uint32_t *)(void *)BIO_get_callback_arg(bio);
-  uint32_t most = __atomic_load_n(left, __ATOMIC_RELAXED);
-  if (operation == BIO_CB_READ && most == 0) {
+  if (operation == BIO_CB_READ && *left == 0) {
     BIO_set_retry_read(bio);
     return -1;
   }
   if (operation == (BIO_CB_READ | BIO_CB_RETURN) && result > 0) {
-    __atomic_store_n(left, *count < most ? most - (uint32_t)*count : 0, __ATOMIC_RELAXED);
+    *left = *count < *left ? *left - (uint32_t)*count : 0;
   }
   return result;
 }

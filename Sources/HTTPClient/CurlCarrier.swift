@@ -259,7 +259,7 @@ final class CurlCarrier: Carrier {
     var running: Int32 = 0
     wishChanged = true
     idleCalls += 1
-    beginCallOfCurl()
+    settings.beginCallOfCurl()
     curl_multi_socket_action(multi, descriptor, bits, &running)
   }
 

@@ -103,22 +103,11 @@ private func lookUpWouldStart(
   _: UnsafeMutableRawPointer?, _: UnsafeMutableRawPointer?, _: UnsafeMutableRawPointer?
 ) -> Int32 { 1 }
 
-/// The octets that the current call of libcurl may still read over TLS. Only tests have several threads that call libcurl: one
-/// of them may then read more or less in a call.
-private nonisolated(unsafe) let octetsLeft: UnsafeMutablePointer<UInt32> = {
-  let left = UnsafeMutablePointer<UInt32>.allocate(capacity: 1)
-  left.initialize(to: 0)
-  return left
-}()
-
-/// To be called before each call of libcurl that may read.
-func beginCallOfCurl() { ctls_begin_call(octetsLeft) }
-
 private func contextWasMade(
   _: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?, _ settings: UnsafeMutableRawPointer?
 ) -> CURLcode {
   let settings = Unmanaged<OriginSettings>.fromOpaque(settings!).takeUnretainedValue()
-  if let context { ctls_bound_calls(context, octetsLeft) }
+  if let context { ctls_bound_calls(context, settings.octetsLeft) }
   if let trust = settings.trust { ccurl_context_trust(context, UnsafeMutableRawPointer(trust.store)) }
   if let time = settings.options.certificateClock?.checkTime(now: .now) { ccurl_context_set_time(context, time) }
   return CURLE_OK

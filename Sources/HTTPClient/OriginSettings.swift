@@ -1,6 +1,7 @@
 // OriginSettings.swift -- what all transfers to one server share: trust, TLS sessions, header lists.
 
 import CCurl
+import CTLS
 import EventLoop
 import Glibc
 import HTTPMessage
@@ -34,6 +35,9 @@ final class OriginSettings {
   /// Whether HTTP/2 streams carry transfers, and not libcurl.
   var carriesStreams: Bool { tls != nil && !lacksHTTP2 }
 
+  /// The octets that the current call of libcurl may still read over TLS: its connections know where that stands.
+  let octetsLeft = UnsafeMutablePointer<UInt32>.allocate(capacity: 1)
+
   private var knownFields: [RequestFields] = []
   /// Maximum different arrays of header fields that are stored in their composed form.
   private static let knownFieldsLimit = 8
@@ -46,6 +50,7 @@ final class OriginSettings {
     }
     self.share = OpaquePointer(share)
     self.url = url
+    ctls_begin_call(octetsLeft)
     _ = ccurl_share_setopt_long(share, CURLSHOPT_SHARE, Int(CURL_LOCK_DATA_SSL_SESSION.rawValue))
     self.server = server
     self.options = options
@@ -78,6 +83,7 @@ final class OriginSettings {
     } catch {
       curl_share_cleanup(share)
       curl_url_cleanup(url)
+      octetsLeft.deallocate()
       throw error
     }
   }
@@ -85,7 +91,11 @@ final class OriginSettings {
   deinit {
     curl_share_cleanup(UnsafeMutableRawPointer(share))
     curl_url_cleanup(url)
+    octetsLeft.deallocate()
   }
+
+  /// To be called before each call of libcurl that may read.
+  func beginCallOfCurl() { ctls_begin_call(octetsLeft) }
 
   /// Whether there is an address of an allowed family, or a host name for the proxy.
   let isReachable: Bool
