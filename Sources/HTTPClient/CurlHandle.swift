@@ -127,6 +127,7 @@ final class CurlHandle {
       let detail = detail
       if code == CURLE_HTTP2_STREAM, detail.contains(streamCalm) { transfer.heardCalm = true }
       if transfer.heardCalm { return .failure(.calm) }
+      if let failure = easy.proxyFailure { return .failure(failure) }
       let systemError = socketError == 0 ? Int32(easy.long(CURLINFO_OS_ERRNO)) : socketError
       var failure = HTTPFailure(code: code, systemError: systemError, detail: detail)
       let isCutOff = code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR

@@ -25,6 +25,7 @@ final class CurlHandshake {
   /// Reports how libcurl ended it.
   func ended(_ code: CURLcode) {
     guard code != CURLE_OK else { return handshake.succeed() }
-    handshake.fail(HTTPFailure(code: code, systemError: Int32(easy.long(CURLINFO_OS_ERRNO)), detail: ""))
+    let systemError = Int32(easy.long(CURLINFO_OS_ERRNO))
+    handshake.fail(easy.proxyFailure ?? HTTPFailure(code: code, systemError: systemError, detail: ""))
   }
 }

@@ -26,6 +26,13 @@ extension Easy {
     guard ccurl_getinfo_string(self, info, &value) == CURLE_OK, let value else { return "" }
     return String(cString: value)
   }
+
+  /// Why the proxy made no tunnel; nil if it did.
+  var proxyFailure: HTTPFailure? {
+    // 0 without a proxy, and before the end of its response.
+    let status = long(CURLINFO_HTTP_CONNECTCODE)
+    return status >= 300 ? HTTPFailure(.proxy, "the proxy answers CONNECT with status \(status)") : nil
+  }
 }
 
 /// Octets that a transfer's buffer has beyond the longest content: one HTTP/2 frame. libcurl 7.88 pauses a transfer

@@ -112,6 +112,18 @@ import Testing
     #expect(seen.withLock { $0 } == ["CONNECT 192.0.2.7:8053 HTTP/1.1", "GET /x HTTP/1.1"])
   }
 
+  @Test(arguments: [403, 407, 502])
+  func `a proxy that makes no tunnel is named with its status`(status: Int) throws {
+    let proxy = TestServer { _ in .send("HTTP/1.1 \(status) No\r\nContent-Length: 4\r\n\r\nsad\n") }
+    defer { proxy.stop() }
+    let result = try withOrigin(port: 8053, name: "dns.test", addresses: ["192.0.2.7"]) { options in
+      options.proxy = "http://127.0.0.1:\(proxy.port)"
+    } body: {
+      await $0.get("/x")
+    }
+    #expect(result.failure?.kind == .proxy && result.failure?.reason.contains(" \(status)") == true, "\(result)")
+  }
+
   @Test func `a host name is resolved by the proxy, and fails without one`() throws {
     let seen = Mutex<[String]>([])
     let proxy = TestServer { request in
