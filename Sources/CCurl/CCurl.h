@@ -55,6 +55,10 @@ static inline CURLcode ccurl_setopt_prereq_callback(CURL *easy, curl_prereq_call
   return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, value);
 }
 
+static inline CURLcode ccurl_setopt_progress_callback(CURL *easy, curl_xferinfo_callback value) {
+  return curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, value);
+}
+
 static inline CURLcode ccurl_setopt_debug_callback(CURL *easy, curl_debug_callback value) {
   return curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, value);
 }

@@ -60,6 +60,8 @@ final class CurlHandle {
     easy.set(CURLOPT_SOCKOPTDATA, context)
     easy.set(CURLOPT_DEBUGDATA, context)
     easy.set(CURLOPT_PREREQDATA, context)
+    easy.set(CURLOPT_XFERINFODATA, context)
+    _ = ccurl_setopt_progress_callback(easy, handleHasProgress)
     _ = ccurl_setopt_prereq_callback(easy, handleWillSend)
     _ = ccurl_setopt_debug_callback(easy, handleWasCommented)
     _ = ccurl_setopt_opensocket_callback(easy, handleWantsSocket)
@@ -127,7 +129,7 @@ final class CurlHandle {
       let detail = detail
       if code == CURLE_HTTP2_STREAM, detail.contains(streamCalm) { transfer.heardCalm = true }
       if transfer.heardCalm { return .failure(.calm) }
-      if let failure = easy.proxyFailure { return .failure(failure) }
+      if let failure = easy.proxyFailure(code) { return .failure(failure) }
       let systemError = socketError == 0 ? Int32(easy.long(CURLINFO_OS_ERRNO)) : socketError
       var failure = HTTPFailure(code: code, systemError: systemError, detail: detail)
       let isCutOff = code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR
@@ -182,6 +184,9 @@ final class CurlHandle {
     return !isRepeatRefused
   }
 
+  /// libcurl reports progress, of which only that of the proxy's response counts. Returns whether it may go on.
+  fileprivate func hasProgress() -> Bool { wasSent || settings.mayStep() }
+
   fileprivate func openSocket(_ address: UnsafePointer<curl_sockaddr>) -> Int32 {
     opened = socketAddress(address)
     if carrier.spareCount > 0, let opened, let spare = carrier.takeSpare(to: opened) {
@@ -202,7 +207,7 @@ final class CurlHandle {
 
   fileprivate func received(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
     carrier.isHeard()
-    return transfer.received(octets)
+    return transfer.note(partsFit: settings.mayStep()) && transfer.received(octets)
   }
 
   fileprivate func heard(_ comment: UnsafeBufferPointer<UInt8>) {
@@ -236,6 +241,12 @@ private func handleWillSend(
 ) -> Int32 {
   let handle = Unmanaged<CurlHandle>.fromOpaque(context!).takeUnretainedValue()
   return handle.willSend() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+}
+
+private func handleHasProgress(
+  _ context: UnsafeMutableRawPointer?, _: curl_off_t, _: curl_off_t, _: curl_off_t, _: curl_off_t
+) -> Int32 {
+  Unmanaged<CurlHandle>.fromOpaque(context!).takeUnretainedValue().hasProgress() ? 0 : 1
 }
 
 private func handleHasSocket(_ context: UnsafeMutableRawPointer?, _ descriptor: Int32, _: curlsocktype) -> Int32 {

@@ -18,6 +18,8 @@ final class CurlHandshake {
     configure(easy, settings, order, carrier: carrier)
     easy.set(CURLOPT_CONNECT_ONLY, 1)
     easy.set(CURLOPT_PIPEWAIT, 0)
+    easy.set(CURLOPT_XFERINFODATA, Unmanaged.passUnretained(settings).toOpaque())
+    _ = ccurl_setopt_progress_callback(easy, handshakeHasProgress)
   }
 
   deinit { curl_easy_cleanup(easy) }
@@ -26,6 +28,12 @@ final class CurlHandshake {
   func ended(_ code: CURLcode) {
     guard code != CURLE_OK else { return handshake.succeed() }
     let systemError = Int32(easy.long(CURLINFO_OS_ERRNO))
-    handshake.fail(easy.proxyFailure ?? HTTPFailure(code: code, systemError: systemError, detail: ""))
+    handshake.fail(easy.proxyFailure(code) ?? HTTPFailure(code: code, systemError: systemError, detail: ""))
   }
+}
+
+private func handshakeHasProgress(
+  _ settings: UnsafeMutableRawPointer?, _: curl_off_t, _: curl_off_t, _: curl_off_t, _: curl_off_t
+) -> Int32 {
+  Unmanaged<OriginSettings>.fromOpaque(settings!).takeUnretainedValue().mayStep() ? 0 : 1
 }

@@ -27,16 +27,17 @@ extension Easy {
     return String(cString: value)
   }
 
-  /// Why the proxy made no tunnel; nil if it did.
-  var proxyFailure: HTTPFailure? {
+  /// Why the proxy made no tunnel, after libcurl ended a transfer or a handshake with this code; nil if it did.
+  func proxyFailure(_ code: CURLcode) -> HTTPFailure? {
     // 0 without a proxy, and before the end of its response.
     let status = long(CURLINFO_HTTP_CONNECTCODE)
-    return status >= 300 ? HTTPFailure(.proxy, "the proxy answers CONNECT with status \(status)") : nil
+    if status >= 300 { return HTTPFailure(.proxy, "the proxy answers CONNECT with status \(status)") }
+    return code == CURLE_ABORTED_BY_CALLBACK ? HTTPFailure(.proxy, "the proxy's response to CONNECT is too long") : nil
   }
 }
 
-/// Octets that a transfer's buffer has beyond the longest content: one HTTP/2 frame. libcurl 7.88 pauses a transfer
-/// whose content does not fit together with its connection, and does not resume all of them.
+/// Octets that the buffer of a transfer over HTTP/2 has beyond the longest content: one frame. libcurl 7.88 pauses a
+/// transfer whose content does not fit together with its connection, and does not resume all of them.
 private let bufferMargin = 16_384
 /// The largest buffer that libcurl 7.88 accepts.
 private let largestBuffer = 512 * 1024
@@ -58,12 +59,12 @@ func configure(
   easy.set(CURLOPT_SHARE, UnsafeRawPointer(settings.share))
   // The loop has the timers, so that libcurl needs no signals.
   easy.set(CURLOPT_NOSIGNAL, 1)
-  easy.set(CURLOPT_BUFFERSIZE, min(options.maxBody + bufferMargin, largestBuffer))
   // An empty proxy and a full exception list override the environment.
   easy.set(CURLOPT_PROXY, options.proxy)
   easy.set(CURLOPT_NOPROXY, options.proxy.isEmpty ? "*" : "")
   easy.set(CURLOPT_HTTPPROXYTUNNEL, 1)
   easy.set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+  easy.set(CURLOPT_NOPROGRESS, options.proxy.isEmpty ? 1 : 0)
   configureConnection(easy, settings, order)
   if settings.trust != nil { configureTLS(easy, settings) }
   easy.set(CURLOPT_CLOSESOCKETDATA, carrier)
@@ -87,6 +88,7 @@ private func configureConnection(_ easy: Easy, _ settings: OriginSettings, _ ord
   case .https where !settings.options.usesHTTP2: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
   case .https:
     easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
+    easy.set(CURLOPT_BUFFERSIZE, min(settings.options.maxBody + bufferMargin, largestBuffer))
     // The first burst waits until one connection reports whether it can multiplex.
     easy.set(CURLOPT_PIPEWAIT, 1)
   }

@@ -37,6 +37,11 @@ final class OriginSettings {
 
   /// The octets that the current call of libcurl may still read over TLS: its connections know where that stands.
   let octetsLeft = UnsafeMutablePointer<UInt32>.allocate(capacity: 1)
+  /// How many steps the current call of libcurl may still take. A step is an octet of a proxy's response to CONNECT, which
+  /// libcurl reads one by one, or a part of a response's content, such as a chunk. In one call libcurl reads as long as
+  /// there is something, for all transfers whose time has come.
+  private var stepsLeft = 0
+  private static let mostSteps = 4096
 
   private var knownFields: [RequestFields] = []
   /// Maximum different arrays of header fields that are stored in their composed form.
@@ -95,7 +100,16 @@ final class OriginSettings {
   }
 
   /// To be called before each call of libcurl that may read.
-  func beginCallOfCurl() { ctls_begin_call(octetsLeft) }
+  func beginCallOfCurl() {
+    ctls_begin_call(octetsLeft)
+    stepsLeft = Self.mostSteps
+  }
+
+  /// libcurl takes a step. Returns whether its call may go on.
+  func mayStep() -> Bool {
+    stepsLeft -= 1
+    return stepsLeft >= 0
+  }
 
   /// Whether there is an address of an allowed family, or a host name for the proxy.
   let isReachable: Bool

@@ -101,6 +101,12 @@ final class Transfer: CarriedTransfer {
     return headersFit
   }
 
+  /// Refuses the response if its content comes in too many parts at once. Returns whether it does not.
+  func note(partsFit: Bool) -> Bool {
+    if !partsFit { refusal = HTTPFailure(.badHTTP, "the content comes in too many small parts") }
+    return partsFit
+  }
+
   /// Returns the response that has arrived, and releases its content.
   func takeResponse(status: Int, httpVersion: Int, remoteAddress: String) -> HTTPResponse {
     let response = HTTPResponse(

@@ -122,6 +122,48 @@ import Testing
     #expect(!exchanges.contains(NID_kx_dhe) && !exchanges.contains(NID_kx_dhe_psk))
   }
 
+  /// What comes after a proxy's status line.
+  private static let endless = [
+    "Content-Length: 9999999\r\n\r\n" + String(repeating: "x", count: 4_000_000),
+    "Transfer-Encoding: chunked\r\n\r\n" + String(repeating: "1\r\nx\r\n", count: 600_000),
+    String(repeating: "x: y\r\n", count: 600_000),
+  ]
+
+  @Test(arguments: [(407, 0), (407, 1), (407, 2), (200, 2)])
+  func `no response of a proxy holds the loop`(status: Int, rest: Int) throws {
+    let proxy = TestServer { _ in .sendAndClose("HTTP/1.1 \(status) x\r\n" + Self.endless[rest]) }
+    defer { proxy.stop() }
+    let watch = TurnWatch()
+    let results = try withOrigin(port: 8053, name: "dns.test", addresses: ["192.0.2.7"]) {
+      $0.proxy = "http://127.0.0.1:\(proxy.port)"
+    } body: { origin in
+      watch.watch(origin.loop)
+      // The turn that brings the second result has seen the end of the one with the first.
+      return [await origin.get(timeout: .seconds(5)), await origin.get(timeout: .seconds(5))]
+    }
+    #expect(results.allSatisfy { $0.failure?.kind == .proxy && $0.failure?.wasSent == false }, "\(results)")
+    #expect(watch.longest < Self.most)
+  }
+
+  @Test(arguments: [4_000, 80_000])
+  func `chunks of an octet hold the loop for no time, and a few thousand are read`(count: Int) throws {
+    let chunks = String(repeating: "1\r\nx\r\n", count: count)
+    let server = TestServer { _ in .send("HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\n\(chunks)0\r\n\r\n") }
+    defer { server.stop() }
+    let watch = TurnWatch()
+    let results = try withOrigin(server) {
+      $0.maxBody = 1 << 20
+    } body: { origin in
+      watch.watch(origin.loop)
+      return [await origin.get(timeout: .seconds(5)), await origin.get(timeout: .seconds(5))]
+    }
+    for result in results where result.failure?.kind != .badHTTP || count == 4_000 {
+      #expect(result.response?.body.count == count, "\(result)")
+    }
+    // Code that was not made for a release takes twice as long.
+    #expect(watch.longest < Self.most * 2)
+  }
+
   @Test func `the size of the header list that is read is announced`() throws {
     let peer = HTTP2Peer()
     let (result, _) = try withHTTP2(peer: peer) { _ in
