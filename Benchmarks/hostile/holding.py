@@ -45,6 +45,25 @@ def ask(port: int, names: list[str], pause: float = 0.01) -> int:
   return sent
 
 
+def resolve(port: int, names: list[str], address: str, pause: float = 0.01, patience: float = 3) -> int:
+  """Sends queries for names, and reads the answers. Returns how many have the address."""
+  octets, found = socket.inet_aton(address), 0
+  with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+    client.connect(("127.0.0.1", port))
+    client.settimeout(pause)
+    queries = [compose_query(name, number & 65535) for number, name in enumerate(names)]
+    end = float("inf")
+    while queries or time.monotonic() < end:
+      if queries:
+        client.send(queries.pop())
+        end = time.monotonic() + patience
+      try:
+        found += client.recv(4096).endswith(octets)
+      except OSError:
+        pass
+  return found
+
+
 def fill(lab: Lab, port: int) -> None:
   """Fills the cache, whose provider has `hostile.zone` and whose configuration has no limit of misses for a domain."""
   with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:

@@ -8,11 +8,11 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.processes import free_port
+from bench.processes import BenchError, free_port
 
 from .floods import table_texts
-from .holding import Attack, LeftOut, Scene, ask
-from .lab import Adversary, Lab, certificate, chain
+from .holding import Attack, LeftOut, Scene, ask, resolve
+from .lab import GOOD, Adversary, Lab, certificate, chain
 
 
 def full(question: bytes) -> bytes:
@@ -30,6 +30,12 @@ def cut_off(question: bytes) -> bytes:
 
 #: Of the scene's network namespace: the room for what a peer has not yet taken.
 _WRITE_ROOMS = Path("/proc/sys/net/ipv4/tcp_wmem")
+
+
+#: Names that a provider over TLS is asked for …
+_NAMES = 500
+#: … and how many of them have to be answered, where answers come in such records: fewer than a machine does that is busy.
+_LEAST_FOUND = {"octets": 250, "empty records": 25}
 
 
 class _LargeResolver:
@@ -102,18 +108,60 @@ class _Proxy:
       end.close()
 
 
+class _Endless:
+  """A server of HTTP/1.1 whose response begins, and goes on without end."""
+
+  def __init__(self, begin: bytes, rest: bytes) -> None:
+    self._begin, self._rest, self.responses = begin, rest, 0
+    self._socket = socket.create_server(("127.0.0.1", 0))
+    self.port = self._socket.getsockname()[1]
+    threading.Thread(target=self._accept, daemon=True).start()
+
+  def _accept(self) -> None:
+    while True:
+      threading.Thread(target=self._serve, args=[self._socket.accept()[0]], daemon=True).start()
+
+  def _serve(self, client: socket.socket) -> None:
+    try:
+      client.recv(65536)
+      client.sendall(self._begin)
+      while True:
+        client.sendall(self._rest)
+        self.responses += 1
+    except OSError:
+      client.close()
+
+
+def endless(begin: bytes, rest: bytes, *, is_proxy: bool = False) -> Scene:
+  """A provider over HTTP/1.1 in clear, or its proxy, whose response goes on without end."""
+  def scene(lab: Lab) -> tuple[int, Attack]:
+    server = _Endless(begin, rest)
+    place = f'url = "http://192.0.2.7/resolve"\nproxy = "http://127.0.0.1:{server.port}"\n' if is_proxy else (
+      f'url = "http://127.0.0.1:{server.port}/resolve"\n')
+    port = lab.daemon_with([f'kind = "json"\n{place}'], [])
+
+    def attack() -> int:
+      ask(port, [f"n{number}.good1.example" for number in range(300)])
+      return server.responses
+    return port, attack
+  return scene
+
+
 def http2(plan: str, records: str | None = None, *, is_proxied: bool = False, octets: int = 0, version: str = "http2") -> Scene:
   """A provider over HTTP/2 that breaks its rules, or those of TLS by `records` or by certificates of `octets` octets."""
   def scene(lab: Lab) -> tuple[int, Attack]:
     authority, key = certificate(lab.folder)
     shown = chain(authority, octets) if octets else authority
-    server = Adversary(lab, version, str(shown), str(key), "192.0.2.80", "1", plan, *([records] if records else []))
+    server = Adversary(lab, version, str(shown), str(key), GOOD, "1", plan, *([records] if records else []))
     proxy = f'proxy = "http://127.0.0.1:{_Proxy().port}"\n' if is_proxied else ""
     provider = f'kind = "doh"\nurl = "https://127.0.0.1:{server.port}/dns-query"\nca_file = "{authority}"\n{proxy}'
     port = lab.daemon_with([provider], [])
 
     def attack() -> int:
-      ask(port, [f"n{number}.good1.example" for number in range(500)])
+      names = [f"n{number}.good1.example" for number in range(_NAMES)]
+      least = _LEAST_FOUND.get(records or "", 0)
+      if (found := resolve(port, names, GOOD)) < least:
+        raise BenchError(f"{found} names were answered, of at least {least}")
       return server.count("requests")
     return port, attack
   return scene
