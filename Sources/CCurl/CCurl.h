@@ -17,10 +17,6 @@ static inline CURLcode ccurl_setopt_long(CURL *easy, CURLoption option, long val
   return curl_easy_setopt(easy, option, value);
 }
 
-static inline CURLcode ccurl_setopt_offset(CURL *easy, CURLoption option, curl_off_t value) {
-  return curl_easy_setopt(easy, option, value);
-}
-
 static inline CURLcode ccurl_setopt_pointer(CURL *easy, CURLoption option, const void *value) {
   return curl_easy_setopt(easy, option, value);
 }
