@@ -100,6 +100,19 @@ class CallbackTests(unittest.TestCase):
       self.assertEqual(self.lines(line), [], line)
 
 
+class HeaderVariableTests(unittest.TestCase):
+  """Static variables of C headers."""
+
+  def test_what_each_file_has_of_its_own_is_found(self) -> None:
+    for line in ("static int left;", "  static uint32_t left = 16384;", "static char *name = NULL;"):
+      self.assertEqual([mistake.split(":")[0] for mistake in check_files.header_variables(Path("Sources/CA/CA.h"), f"// a\n{line}\n")],
+                       ["2"], line)
+
+  def test_what_is_the_same_in_all(self) -> None:
+    for line in ("static inline int f(void) { return 1; }", "static const int most = 1;", "enum { MOST = 1 };", "static int f(int a);"):
+      self.assertEqual(check_files.header_variables(Path("Sources/CA/CA.h"), line), [], line)
+
+
 class RestatementTests(unittest.TestCase):
   """Summaries that only repeat their declaration."""
 
