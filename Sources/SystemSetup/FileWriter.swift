@@ -61,7 +61,8 @@ struct FileWriter {
   ) throws(SetupError) {
     unlink(name)
     let file = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard file >= 0 else { throw .last("open", name) }
+    // What refuses a new file is its folder.
+    guard file >= 0 else { throw .last("creat", Root.parent(of: name)) }
     defer { close(file) }
     guard DescriptorCalls.write(octets, to: file) else { throw .last("write", name) }
     let before = open(old, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)

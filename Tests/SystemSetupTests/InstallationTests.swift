@@ -282,6 +282,9 @@ import Testing
     #expect(throws: SetupError.system(path: "\(machine.folder)/etc/full", call: "rename", number: EISDIR)) {
       try FileWriter(root: machine.root).put(.text("text"), at: "/etc/full")
     }
+    #expect(throws: SetupError.system(path: "\(machine.folder)/etc/full/name", call: "creat", number: ENOTDIR)) {
+      try FileWriter(root: machine.root).put(.text("text"), at: "/etc/full/name/file")
+    }
     #expect(try machine.tree() == before)
     let help = "it is immutable, or its folder is (`lsattr -d` shows an i): `chattr -i /etc/resolv.conf` ends that"
     #expect(SetupError.help("/etc/resolv.conf", EPERM, isRoot: true) == help)
