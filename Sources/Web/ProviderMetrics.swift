@@ -15,12 +15,12 @@ extension Exposition {
       }
     }
     counter("httpdnsd_provider_transfers_total", "Transfers to the provider.") { samples in
-      for report in providers { samples.add(report.transfers, name(report)) }
+      for report in providers { samples.add(report.counters.transfers, name(report)) }
     }
     counter("httpdnsd_provider_failures_total", "Transfers without a usable reply, by reason.") { samples in
       for report in providers {
         for reason in TransferFailureCause.allCases {
-          samples.add(report.failureCounts[reason], name(report) + [MetricLabel("reason", reason.label)])
+          samples.add(report.counters.failures[reason], name(report) + [MetricLabel("reason", reason.label)])
         }
       }
     }
@@ -28,24 +28,24 @@ extension Exposition {
       "httpdnsd_provider_handshakes_total",
       "Connections without a request that showed whether a server can be reached."
     ) { samples in
-      for report in providers { samples.add(report.handshakes, name(report)) }
+      for report in providers { samples.add(report.counters.handshakes, name(report)) }
     }
     counter(
       "httpdnsd_provider_paired_transfers_total", "Transfers that asked for the A and AAAA records of a name at once."
     ) { samples in
-      for report in providers { samples.add(report.pairs, name(report)) }
+      for report in providers { samples.add(report.counters.pairs, name(report)) }
     }
     counter(
       "httpdnsd_provider_not_listed_total",
       "Questions that were not sent: the provider's account does not list the name."
     ) { samples in
-      for report in providers { samples.add(report.notListed, name(report)) }
+      for report in providers { samples.add(report.counters.notListed, name(report)) }
     }
     counter(
       "httpdnsd_provider_refusals_total",
       "Questions that were not sent: the provider could not be reached, paused or was at its limit."
     ) { samples in
-      for report in providers { samples.add(report.refusals, name(report)) }
+      for report in providers { samples.add(report.counters.refusals, name(report)) }
     }
     counter(
       "httpdnsd_provider_demotions_total",
@@ -53,12 +53,12 @@ extension Exposition {
     ) { samples in
       for report in providers {
         for kind in ProviderDemotions.Kind.allCases {
-          samples.add(report.demotions[kind], name(report) + [MetricLabel("kind", kind.rawValue)])
+          samples.add(report.counters.demotions[kind], name(report) + [MetricLabel("kind", kind.rawValue)])
         }
       }
     }
     counter("httpdnsd_provider_units_total", "Known billing units since the start.") { samples in
-      for report in providers { samples.add(report.units, name(report)) }
+      for report in providers { samples.add(report.counters.units, name(report)) }
     }
     gauge("httpdnsd_provider_units_today", "Known billing units of the current day (UTC).") { samples in
       for report in providers { samples.add(report.unitsToday, name(report)) }
@@ -68,6 +68,6 @@ extension Exposition {
     }
     histogram(
       "httpdnsd_provider_round_trip_seconds", "Round-trip times of the provider's replies.",
-      providers.map { (name($0), $0.roundTrips) })
+      providers.map { (name($0), $0.counters.roundTrips) })
   }
 }

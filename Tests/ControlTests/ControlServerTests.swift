@@ -175,9 +175,9 @@ import Testing
 
   @Test func `providers are shown as a table and as JSON`() throws {
     var first = ProviderReport(name: "alidns")
-    (first.server, first.unitsToday, first.unitsPerDay, first.transfers) = ("223.5.5.5", 7, 100, 9)
-    first.failureCounts.count(.noResponse(.timeout))
-    first.roundTrips.observe(.milliseconds(12))
+    (first.server, first.unitsToday, first.unitsPerDay, first.counters.transfers) = ("223.5.5.5", 7, 100, 9)
+    first.counters.failures.count(.noResponse(.timeout))
+    first.counters.roundTrips.observe(.milliseconds(12))
     var second = ProviderReport(name: "b")
     second.state = .pausing("it refuses the credentials", until: 1_800_000_000)
     second.advice = "check token"

@@ -48,9 +48,11 @@ import Testing
   private static func answers() -> Answers {
     var provider = ProviderReport(name: "alidns")
     provider.state = .unreachable(since: nil, "a\ttab\nand % \"a\" \\ line é\u{1F600}\u{1}")
-    (provider.server, provider.unitsToday, provider.unitsPerDay, provider.transfers) = ("223.5.5.5", 7, 100, 10)
-    provider.failureCounts.count(.noResponse(.timeout))
-    provider.roundTrips.observe(.milliseconds(20))
+    (provider.server, provider.unitsToday, provider.unitsPerDay, provider.counters.transfers) = (
+      "223.5.5.5", 7, 100, 10
+    )
+    provider.counters.failures.count(.noResponse(.timeout))
+    provider.counters.roundTrips.observe(.milliseconds(20))
     var answers = Answers()
     var statistics = answers.numbers.statistics
     for (number, fate) in QueryFate.allCases.enumerated() {
@@ -97,7 +99,7 @@ import Testing
         TopSample.Provider(
           name: "alidns", state: "unreachable", reason: "unreachable: a\ttab\nand % \"a\" \\ line é\u{1F600}\u{1}",
           server: "223.5.5.5", transfers: 10, failures: 1, unitsToday: 7, unitsPerDay: 100,
-          roundTrips: answers.numbers.statistics.providers[0].roundTrips),
+          roundTrips: answers.numbers.statistics.providers[0].counters.roundTrips),
         TopSample.Provider(name: "b", state: "up"),
       ])
     let quiet = answers.numbers.failing[0].name.text

@@ -65,7 +65,7 @@ import Testing
     let provider = provider(server)
     for _ in 0..<5 { _ = ask(provider, question(.a), question(.aaaa, "v6.example.com")) }
     #expect(server.families == Array(repeating: ["a", "aaaa"], count: 5).flatMap { $0 })
-    #expect(provider.counters.pairs == 0)
+    #expect(provider.counters.values.pairs == 0)
   }
 
   @Test func `a transfer that all questions have left may end, and is joined by none`() {
@@ -108,8 +108,8 @@ import Testing
     #expect(answer.others.flatMap { $0.answer.answers.map(\.type) } == [.a])
     _ = ask(provider, question(.a, "mail.example.com"))
     #expect(server.families.last == "a")
-    #expect(provider.counters.pairs == 1)
-    #expect(provider.counters.units == 4)
+    #expect(provider.counters.values.pairs == 1)
+    #expect(provider.counters.values.units == 4)
   }
 
   @Test func `questions for either family join the pair's transfer, with any flags`() {

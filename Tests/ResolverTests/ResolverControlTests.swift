@@ -95,22 +95,22 @@ import Testing
     (expected.server, expected.unitsPerDay) = ("server", 3)
     #expect(provider.report == expected)
     ask()
-    expected.transfers = 1
-    expected.failureCounts.count(.noResponse(.calm))
+    expected.counters.transfers = 1
+    expected.counters.failures.count(.noResponse(.calm))
     expected.state = .pausing("it asks for fewer requests at a time", until: loop.wallTime + 1)
-    expected.demotions.count(.aside)
+    expected.counters.demotions.count(.aside)
     expected.lastFailure = "server: calm: calm"
     #expect(provider.report == expected)
     loop.advance(by: .seconds(1))
     transport.script = { _ in (.refused, .milliseconds(10)) }
     ask()
     // Its connection was refused: nothing was sent.
-    expected.failureCounts.count(.noResponse(.refused))
+    expected.counters.failures.count(.noResponse(.refused))
     expected.server = nil
     expected.state = .unreachable(since: loop.wallTime, "server: refused: refused")
     expected.advice = "nothing listens there, or a firewall refuses; check servers"
     expected.nextAttempt = .seconds(1)
-    expected.demotions.count(.down)
+    expected.counters.demotions.count(.down)
     expected.lastFailure = "server: refused: refused"
     #expect(provider.report == expected)
     loop.advance(by: .milliseconds(400))

@@ -51,7 +51,7 @@ import Testing
     let failure = scene.ask().failure
     #expect(failure?.consequence == .limit && failure?.reason.contains("more than requests_per_second (3)") == true)
     #expect(scene.servers.map(\.sent.count) == [2, 1])
-    #expect(scene.provider.counters.refusals == 1)
+    #expect(scene.provider.counters.values.refusals == 1)
     scene.loop.advance(by: .seconds(1))
     #expect(scene.ask().isAnswer)
   }
@@ -65,7 +65,7 @@ import Testing
       dialect: AliDNSDialect(credential: nil, isEncrypted: true))
     for _ in 0..<10 { scene.ask() }
     #expect(scene.servers[0].sent.count == 3)
-    #expect(scene.provider.counters.units == 15)
+    #expect(scene.provider.counters.values.units == 15)
     #expect(scene.ask().failure?.consequence == .notAsked)
     scene.loop.advance(by: .seconds(86_400))
     #expect(scene.ask().isAnswer)
@@ -86,7 +86,7 @@ import Testing
     before.provider.retire(for: after.provider)
     #expect(after.ask().failure?.consequence == .notAsked)
     before.loop.advance(by: .seconds(2))
-    #expect(after.provider.counters.units == 5 && after.provider.unitsInFlight == 0)
+    #expect(after.provider.counters.values.units == 5 && after.provider.unitsInFlight == 0)
     #expect(after.ask().failure?.consequence == .notAsked)
     #expect(before.servers[0].sent.count == 1 && after.servers[0].sent.isEmpty)
   }
@@ -128,7 +128,7 @@ import Testing
     // After 5, 10, 20, 40, 60 s and so on, and the next question, until the units are used up.
     let times = scene.servers[0].sent.map { Int(($0.at - scene.servers[0].sent[0].at).components.seconds) }
     #expect(zip(times.dropFirst(), times).map { $0 - $1 }.prefix(6) == [6, 11, 21, 41, 61, 61])
-    #expect(scene.provider.counters.units <= 50)
+    #expect(scene.provider.counters.values.units <= 50)
   }
 
   @Test(arguments: [true, false])
@@ -142,7 +142,7 @@ import Testing
       [{ [failure] number in (isAnswered || number > 0 ? .response(answer) : .failure(failure), .milliseconds(10)) }],
       .tested(name: "first", unitsPerDay: 1000), dialect: AliDNSDialect(credential: nil, isEncrypted: true))
     scene.ask()
-    #expect(scene.provider.counters.units == (isAnswered ? 15 : 30))
+    #expect(scene.provider.counters.values.units == (isAnswered ? 15 : 30))
   }
 
   @Test func `a request is sent once more within the day's units and the second's requests only`() {

@@ -77,20 +77,20 @@ import Testing
   @Test func `providers inherit counters and units by name, and pay for transfers in flight`() throws {
     let first = try ProviderSet().following(configuration(provider("a", "192.0.2.1", "units_per_day = 100")), factory)
     let old = try #require(first.upstreams[0] as? HTTPDNSProvider)
-    old.counters.transfers = 12
+    old.counters.values.transfers = 12
     old.budget.spend(70, unixTime: loop.wallTime, now: loop.now.nanoseconds)
     let second = try first.following(configuration(provider("a", "192.0.2.2", "units_per_day = 71")), factory)
     let new = try #require(second.upstreams[0] as? HTTPDNSProvider)
     first.retire(for: second)
     #expect(old.isRetired && !new.isRetired)
-    #expect((new.report.unitsToday, new.report.unitsPerDay, new.report.transfers) == (70, 71, 12))
+    #expect((new.report.unitsToday, new.report.unitsPerDay, new.report.counters.transfers) == (70, 71, 12))
     #expect(new.hasUnits)
     old.pay(1)
     #expect(new.report.unitsToday == 71)
     #expect(!new.hasUnits)
-    #expect(new.report.units == 1)
-    old.counters.refusals += 1
-    #expect(new.report.refusals == 1)
+    #expect(new.report.counters.units == 1)
+    old.counters.values.refusals += 1
+    #expect(new.report.counters.refusals == 1)
   }
 
   @Test func `a provider of another kind continues the counters of its name`() throws {
@@ -99,16 +99,16 @@ import Testing
     }
     var set = try ProviderSet().following(configuration(provider("a")), factory)
     let first = try #require(set.upstreams[0] as? HTTPDNSProvider)
-    first.counters.transfers = 12
+    first.counters.values.transfers = 12
     for (number, next) in [table("5m"), table("6m"), provider("a", "192.0.2.2")].enumerated() {
       let heirs = try set.following(configuration(next), factory)
       set.retire(for: heirs)
       set = heirs
-      #expect(set.upstreams[0].report.transfers == 12 + number)
+      #expect(set.upstreams[0].report.counters.transfers == 12 + number)
       // Transfers in flight from the start continue.
-      first.counters.transfers += 1
+      first.counters.values.transfers += 1
     }
-    #expect(set.upstreams[0].report.transfers == 15)
+    #expect(set.upstreams[0].report.counters.transfers == 15)
   }
 
   @Test func `a provider that returns starts with the units spent today`() throws {

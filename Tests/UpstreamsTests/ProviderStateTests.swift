@@ -45,7 +45,7 @@ import Testing
     #expect(scene.loop.now == begin)
     #expect(scene.servers.map(\.sent.count) == sent)
     #expect(scene.provider.report.state.word == "down")
-    #expect(ProviderDemotions.Kind.allCases.map { scene.provider.report.demotions[$0] } == [1, 1, 0])
+    #expect(ProviderDemotions.Kind.allCases.map { scene.provider.report.counters.demotions[$0] } == [1, 1, 0])
     isBack.isOn = true
     scene.loop.advance(by: .seconds(1) + .milliseconds(2))
     #expect(scene.ask().isAnswer)
@@ -57,9 +57,9 @@ import Testing
     let scene = refusing(1, until: TestFlag())
     scene.ask()
     scene.loop.advance(by: .seconds(60))
-    #expect(scene.provider.counters.transfers == 0)
-    #expect((58...60).contains(scene.provider.counters.handshakes))
-    #expect(scene.provider.counters.units == 0)
+    #expect(scene.provider.counters.values.transfers == 0)
+    #expect((58...60).contains(scene.provider.counters.values.handshakes))
+    #expect(scene.provider.counters.values.units == 0)
   }
 
   @Test func `a server that swallows everything is left out within 1.3 s, and its questions go on`() {
@@ -333,7 +333,7 @@ import Testing
   @Test func `simultaneous refusals count once`() {
     let scene = emas { _ in (ProviderStateTests.code("InvalidSignature"), .milliseconds(10)) }
     _ = scene.askAtOnce((0..<20).map { "n\($0).example" })
-    #expect(scene.provider.counters.transfers == 20)
+    #expect(scene.provider.counters.values.transfers == 20)
     #expect(scene.notes.all.count == 1 && scene.notes.all[0].contains("pausing for 30 s"))
   }
 
@@ -424,7 +424,7 @@ import Testing
     let remembering = ProviderScene([Scene.always(.json("[]"))], dialect: dialect)
     for _ in 0..<10 { #expect(try remembering.ask().get().answer.isEmptyAmbiguous) }
     #expect(remembering.servers[0].sent.count == 1)
-    #expect(remembering.provider.counters.notListed == 9)
+    #expect(remembering.provider.counters.values.notListed == 9)
     remembering.loop.advance(by: .seconds(600))
     remembering.ask()
     #expect(remembering.servers[0].sent.count == 2)
@@ -435,6 +435,6 @@ import Testing
     let believing = ProviderScene(
       [Scene.always(.json("[]"))], .tested(name: "first", fallsBackOnEmpty: false), dialect: dialect)
     for _ in 0..<2 { #expect(try !believing.ask().get().answer.isEmptyAmbiguous) }
-    #expect(believing.provider.counters.transfers == 2)
+    #expect(believing.provider.counters.values.transfers == 2)
   }
 }

@@ -23,14 +23,14 @@ import Upstreams
   @Test func `the metrics of a provider have state, transfers, failures by reason, units and round trips`() throws {
     var report = ProviderReport(name: "first")
     report.state = .pausing("it reports too many requests", until: 0)
-    (report.transfers, report.units, report.unitsToday, report.unitsPerDay) = (9, 8, 7, 100)
-    (report.refusals, report.pairs, report.notListed) = (3, 5, 6)
-    for _ in 0..<4 { report.demotions.count(.server) }
-    report.demotions.count(.aside)
-    report.failureCounts.count(.noResponse(.timeout))
-    report.failureCounts.count(.noResponse(.timeout))
-    report.failureCounts.count(.noAnswer(.quota))
-    report.roundTrips.observe(.milliseconds(30))
+    (report.counters.transfers, report.counters.units, report.unitsToday, report.unitsPerDay) = (9, 8, 7, 100)
+    (report.counters.refusals, report.counters.pairs, report.counters.notListed) = (3, 5, 6)
+    for _ in 0..<4 { report.counters.demotions.count(.server) }
+    report.counters.demotions.count(.aside)
+    report.counters.failures.count(.noResponse(.timeout))
+    report.counters.failures.count(.noResponse(.timeout))
+    report.counters.failures.count(.noAnswer(.quota))
+    report.counters.roundTrips.observe(.milliseconds(30))
     var statistics = ForwarderStatistics.empty
     statistics.providers = [report, ProviderReport(name: "second")]
     let page = page(statistics)

@@ -30,9 +30,10 @@ struct ProvidersText: ControlText {
     let rows = reports.map { report in
       [
         report.name, report.state.label, report.server ?? "-",
-        report.roundTrips.mean.map(TimeText.milliseconds) ?? "-",
+        report.counters.roundTrips.mean.map(TimeText.milliseconds) ?? "-",
         "\(report.unitsToday)" + (report.fleetUnits.map { ", fleet \($0)" } ?? ""),
-        report.unitsPerDay == 0 ? "-" : "\(report.unitsPerDay)", "\(report.transfers)", "\(report.failures)",
+        report.unitsPerDay == 0 ? "-" : "\(report.unitsPerDay)", "\(report.counters.transfers)",
+        "\(report.counters.failures.total)",
       ]
     }
     let reasons = reports.compactMap { report in report.explanation(now: now).map { "\(report.name): \($0)" } }
@@ -42,16 +43,17 @@ struct ProvidersText: ControlText {
 
   var json: String {
     let objects = reports.map { report in
-      let reasons = TransferFailureCause.allCases.filter { report.failureCounts[$0] > 0 }
-        .map { ($0.label, "\(report.failureCounts[$0])") }
+      let reasons = TransferFailureCause.allCases.filter { report.counters.failures[$0] > 0 }
+        .map { ($0.label, "\(report.counters.failures[$0])") }
       return JSONText.object([
         "name": JSONText.string(report.name), "state": JSONText.string(report.state.word),
-        "units_today": "\(report.unitsToday)", "units_per_day": "\(report.unitsPerDay)", "units": "\(report.units)",
+        "units_today": "\(report.unitsToday)", "units_per_day": "\(report.unitsPerDay)",
+        "units": "\(report.counters.units)",
         "fleet_units_today": report.fleetUnits.map { "\($0)" },
-        "transfers": "\(report.transfers)", "failures": "\(report.failures)",
-        "failures_by_reason": JSONText.object(reasons), "refusals": "\(report.refusals)",
-        "round_trip_ms": JSONText.latency(report.roundTrips), "server": report.server.map(JSONText.string),
-        "handshakes": "\(report.handshakes)", "failing_questions": "\(report.failing.count)",
+        "transfers": "\(report.counters.transfers)", "failures": "\(report.counters.failures.total)",
+        "failures_by_reason": JSONText.object(reasons), "refusals": "\(report.counters.refusals)",
+        "round_trip_ms": JSONText.latency(report.counters.roundTrips), "server": report.server.map(JSONText.string),
+        "handshakes": "\(report.counters.handshakes)", "failing_questions": "\(report.failing.count)",
         "failing_reasons": JSONText.array(report.failing.reasons.map(JSONText.string)),
         "reason": report.state.reason.map(JSONText.string),
         "since": report.state.since.map { JSONText.string(LogTime.text(unixTime: $0)) },

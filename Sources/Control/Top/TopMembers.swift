@@ -29,10 +29,10 @@ struct TopMembers {
     JSONText.object([
       "name": JSONText.string(report.name), "state": JSONText.string(report.state.word),
       "label": JSONText.string(report.state.label), "explanation": report.explanation(now: now).map(JSONText.string),
-      "server": report.server.map(JSONText.string), "transfers": "\(report.transfers)",
-      "failures": "\(report.failures)", "units_today": "\(report.unitsToday)",
+      "server": report.server.map(JSONText.string), "transfers": "\(report.counters.transfers)",
+      "failures": "\(report.counters.failures.total)", "units_today": "\(report.unitsToday)",
       "fleet_units_today": report.fleetUnits.map { "\($0)" }, "units_per_day": "\(report.unitsPerDay)",
-      "round_trip_ms": JSONText.histogram(report.roundTrips),
+      "round_trip_ms": JSONText.histogram(report.counters.roundTrips),
     ])
   }
 

@@ -2,7 +2,7 @@
 
 /// A provider that counts its transfers. After a reload, the provider of the same name continues the counters.
 protocol CountingUpstream: Upstream {
-  var counters: ProviderCounters { get set }
+  var counters: SharedProviderCounters { get set }
 }
 
 extension HTTPDNSProvider: CountingUpstream {}

@@ -17,8 +17,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   let settings: Configuration.Provider
   private(set) var servers: [ProviderServer]
   let loop: any Loop
-  /// Counters; a reload carries them over from the provider of the same name.
-  var counters = ProviderCounters()
+  var counters = SharedProviderCounters()
   var observer: (any TransferObserver)?
   /// Which server is asked, and which ones are left out.
   var order: ServerOrder
@@ -111,7 +110,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   var knowsDNSSECFlags: Bool { settings.kind.knowsDNSSECFlags }
   var timeout: Duration { settings.timeout }
   var clientSubnet: Configuration.ClientSubnet { settings.clientSubnet }
-  var medianRoundTrip: Duration? { counters.roundTrips.quantile(0.5) }
+  var medianRoundTrip: Duration? { counters.values.roundTrips.quantile(0.5) }
 
   func start() {
     loop.assertCurrent()
@@ -150,7 +149,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     loop.assertCurrent()
     if notListed.contains(question, now: loop.now) {
-      counters.notListed += 1
+      counters.values.notListed += 1
       let answer = HTTPDNSAnswer(responseCode: .noError, isNegative: true, isEmptyAmbiguous: true)
       return .success(UpstreamAnswer(answer, server: "remembered"))
     }
@@ -298,7 +297,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   private func refused(
     _ asked: AskedQuestions, _ refusal: UpstreamFailure
   ) -> Result<ProviderReplies, UpstreamFailure> {
-    counters.refusals += 1
+    counters.values.refusals += 1
     observer?.wereRefusedHere(asked)
     return .failure(refusal)
   }
@@ -365,7 +364,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     isSent(to: server, transport, asking)
     let result = await exchange(transport, server, asked, for: asking, timeout: timeout)
     if case .failure(let failure) = result, failure.isCancelled { return result }
-    if case .failure(let failure) = result, let cause = failure.cause { counters.failures.count(cause) }
+    if case .failure(let failure) = result, let cause = failure.cause { counters.values.failures.count(cause) }
     observer?.asked(asked, result, time: loop.now - begin)
     return result
   }
@@ -374,7 +373,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     _ transport: any HTTPTransport, _ server: ProviderServer, _ asked: AskedQuestions, for asking: any QuestionInFlight,
     timeout: Duration
   ) async -> Result<ProviderReplies, UpstreamFailure> {
-    if case .batch(let batch) = asked, batch.types.count == 2 { counters.pairs += 1 }
+    if case .batch(let batch) = asked, batch.types.count == 2 { counters.values.pairs += 1 }
     let request = request(asked)
     let begin = loop.preciseNow
     // A transfer is charged in full unless the answer shows its cost, since the provider's accounting is unknown.
@@ -382,7 +381,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     let billed = BilledRequest(asking, of: self, units: most)
     defer { billed.end() }
     let outcome = await transport.send(request, for: billed, timeout: timeout)
-    counters.transfers += outcome.timesSent
+    counters.values.transfers += outcome.timesSent
     switch outcome {
     case .failure(let reason):
       // The request may have arrived, and the provider bills what arrives.
@@ -396,7 +395,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       failure.cause = .slept
       return .failure(failure)
     case .response(let response):
-      counters.roundTrips.observe(loop.preciseNow - begin)
+      counters.values.roundTrips.observe(loop.preciseNow - begin)
       if let date = response.date {
         if server.isVerified { clock.learn(date, wallTime: loop.wallTime) }
         clockDifference = date - clock.unixTime(wallTime: loop.wallTime)
@@ -443,7 +442,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
 
   func pay(_ units: Int) {
     if let heir { return heir.pay(units) }
-    counters.units += units
+    counters.values.units += units
     guard units > 0 else { return }
     let own = budget.spend(units, unixTime: loop.wallTime, now: loop.now.nanoseconds)
     sharing?.spent(own: budget.spent, day: budget.day)
@@ -459,7 +458,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
 
   /// Begins to pause, and logs a remedy.
   func pauses(for length: Duration, because text: String, _ remedy: String) {
-    counters.demotions.count(.aside)
+    counters.values.demotions.count(.aside)
     pauseReason = (text, remedy)
     let help = remedy.isEmpty ? "" : "; \(remedy)"
     note(.warning, "provider \(name): \(text); pausing for \(length.components.seconds) s\(help)")

@@ -45,7 +45,7 @@ extension HTTPDNSProvider {
     nextRefresh = loop.now
     pause.gaveVerdict(sentAt: sentAt, now: loop.now)
     if let index = place(of: server), order.gaveVerdict(index, endsSilence: wasSilent, now: loop.now) {
-      counters.demotions.count(.server)
+      counters.values.demotions.count(.server)
     }
     guard hasRecovered else { return }
     logStanding()
@@ -123,7 +123,7 @@ extension HTTPDNSProvider {
 
   private func shakeHands(_ handshake: ServerOrder.Handshake, _ server: ProviderServer) async {
     let began = loop.now
-    counters.handshakes += 1
+    counters.values.handshakes += 1
     let failure = await server.handshake(timeout: handshake.time, on: loop)
     guard let index = place(of: server) else { return }
     let isAlive = failure == nil || server.heardAt > began
@@ -147,7 +147,7 @@ extension HTTPDNSProvider {
     if order.isOutOfReach { schedule?.allHaveFailed() }
     guard isNews else { return }
     server.abandon(HTTPFailure(.unreachable, failure.reason))
-    counters.demotions.count(order.isOutOfReach ? .down : .server)
+    counters.values.demotions.count(order.isOutOfReach ? .down : .server)
     watchServers()
   }
 }

@@ -86,41 +86,11 @@ package struct ProviderReport: Sendable, Equatable {
   package var fleetUnits: Int?
   /// `units_per_day`; 0 for no limit.
   package var unitsPerDay = 0
-  /// Transfers since the start.
-  package var transfers = 0
-  /// Handshakes since the start that showed whether a server can be reached.
-  package var handshakes = 0
-  /// Transfers among these that asked for the A and AAAA records of a name at once.
-  package var pairs = 0
-  /// Questions since the start that were not sent because the provider recently answered that it does not list the name.
-  package var notListed = 0
-  /// Transfers among these without a usable reply.
-  package var failures: Int { failureCounts.total }
-  /// The failures by reason.
-  package var failureCounts = TransferFailures()
-  /// The round-trip times of replies since the start.
-  package var roundTrips = LatencyHistogram()
-  /// Known billing units since the start.
-  package var units = 0
-  /// Questions since the start that were not sent because it could not be reached, paused or was at its limit.
-  package var refusals = 0
-  /// How often since the start the provider or one of its servers was demoted.
-  package var demotions = ProviderDemotions()
+  /// What it has counted since the start.
+  package var counters = ProviderCounters()
 
   /// A provider that is up and has not been used.
   package init(name: String) { self.name = name }
-
-  mutating func take(_ counters: ProviderCounters) {
-    transfers = counters.transfers
-    handshakes = counters.handshakes
-    failureCounts = counters.failures
-    roundTrips = counters.roundTrips
-    pairs = counters.pairs
-    notListed = counters.notListed
-    units = counters.units
-    refusals = counters.refusals
-    demotions = counters.demotions
-  }
 }
 
 extension HTTPDNSProvider {
@@ -133,7 +103,7 @@ extension HTTPDNSProvider {
     report.unitsToday = today.spent
     report.unitsPerDay = settings.unitsPerDay
     report.fleetUnits = sharing.map { today.spent + $0.othersUnits(own: today.spent, day: today.day) }
-    report.take(counters)
+    report.counters = counters.values
     if let lastFailure {
       report.lastFailure = lastFailure.text
       report.lastFailureAge = loop.now - lastFailure.at

@@ -18,7 +18,7 @@ extension HTTPDNSProvider {
     guard budget.isOpen(unixTime: unixTime, now: now, reserve: others),
       !budget.isOpen(unixTime: unixTime, now: now, reserve: others + reserve)
     else { return nil }
-    counters.refusals += 1
+    counters.values.refusals += 1
     return .reserved(settings.unitsPerDay, reserve)
   }
 }

@@ -25,13 +25,15 @@ extension HTTPDNSProvider {
   /// trusted.
   private func askForTime(_ question: HTTPDNSQuestion) async {
     let asking = OwnQuestion(question.name, now: loop.now)
-    let before = counters.transfers
+    let before = counters.values.transfers
     for server in servers {
       _ = await ask(server, .one(question), for: asking, timeout: timeout)
       if certificateClock?.isTimeKnown == true { break }
     }
     nextTimeCheck = loop.now + timeCheckPause
     // What did not reach a server cost nothing.
-    if counters.transfers > before { timeCheckPause = min(timeCheckPause * 2, HTTPDNSProvider.longestTimeCheckPause) }
+    if counters.values.transfers > before {
+      timeCheckPause = min(timeCheckPause * 2, HTTPDNSProvider.longestTimeCheckPause)
+    }
   }
 }

@@ -36,8 +36,8 @@ final class TableProvider: Upstream, @unchecked Sendable {
   private(set) var table: AddressTable?
   /// The file or the server that the current table comes from.
   private(set) var origin = ""
-  /// Counters of the fetches. A reload carries them over.
-  var counters = ProviderCounters()
+  /// Counters of the fetches.
+  var counters = SharedProviderCounters()
   private var entityTag: String?
   /// Why the last read or fetch failed, human-readable; nil if it succeeded.
   private(set) var problem: String?
@@ -194,12 +194,12 @@ final class TableProvider: Upstream, @unchecked Sendable {
       }
       let begin = loop.now
       let outcome = await transport.send(HTTPRequest(target: target, fields: fields), timeout: timeout)
-      counters.transfers += outcome.timesSent
-      if case .response = outcome { counters.roundTrips.observe(loop.now - begin) }
+      counters.values.transfers += outcome.timesSent
+      if case .response = outcome { counters.values.roundTrips.observe(loop.now - begin) }
       switch outcome {
       case .failure(let failure):
         server.connectionFailed(now: loop.now)
-        counters.failures.count(.noResponse(failure.kind))
+        counters.values.failures.count(.noResponse(failure.kind))
         (reason, remedy) = ("\(server): \(failure)", failure.remedy(settings))
       case .response(let response) where response.status == 304 && table != nil:
         if let table { take(table, from: "\(server)") }
@@ -214,7 +214,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
           entityTag = response.entityTag
           return true
         case .failure(let error):
-          counters.failures.count(.noAnswer(response.status == 200 ? .unreadable : .server))
+          counters.values.failures.count(.noAnswer(response.status == 200 ? .unreadable : .server))
           let text = response.status == 200 ? "\(error)" : response.explanation(of: error.failure, settings.kind)
           reason = "\(server): \(text)"
           remedy = error.failure.isRefusal ? error.failure.remedy(settings) : ""

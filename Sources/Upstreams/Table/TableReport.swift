@@ -9,7 +9,7 @@ extension TableProvider {
     loop.assertCurrent()
     var report = ProviderReport(name: name)
     report.server = origin.isEmpty ? nil : origin
-    report.take(counters)
+    report.counters = counters.values
     switch table {
     case nil:
       report.state = .unreachable(since: nil, problem ?? TableAbsence.notLoaded.text)

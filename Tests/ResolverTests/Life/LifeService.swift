@@ -312,7 +312,7 @@ final class LifeProvider: Upstream {
   let refreshPrice = RefreshPrice.oneUnit
 
   /// Billing units so far.
-  var units: Int { inner.counters.units }
+  var units: Int { inner.counters.values.units }
   var name: String { inner.name }
   var trustsAD: Bool { inner.trustsAD }
   var timeout: Duration { inner.timeout }
