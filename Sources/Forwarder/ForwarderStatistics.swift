@@ -50,30 +50,6 @@ package struct ForwarderStatistics: Sendable {
   /// The providers, in the order of the configuration.
   package var providers: [ProviderReport]
 
-  /// The other counters are 0.
-  package init(
-    time: BootInstant, startedAt: BootInstant, queries: QueryTotals, resolver: ResolverCounters, questionsInFlight: Int,
-    maxQuestionsInFlight: Int, waitingClients: Int, refresh: RefreshCounters?, scheduledRefreshes: Int,
-    cache: CacheStatistics, unreadOctets: Int?, droppedDatagrams: Int?, tcpConnections: Int,
-    refusedTCPConnections: UInt64, providers: [ProviderReport]
-  ) {
-    self.time = time
-    self.startedAt = startedAt
-    self.queries = queries
-    self.resolver = resolver
-    self.questionsInFlight = questionsInFlight
-    self.maxQuestionsInFlight = maxQuestionsInFlight
-    self.waitingClients = waitingClients
-    self.refresh = refresh
-    self.scheduledRefreshes = scheduledRefreshes
-    self.cache = cache
-    self.unreadOctets = unreadOctets
-    self.droppedDatagrams = droppedDatagrams
-    self.tcpConnections = tcpConnections
-    self.refusedTCPConnections = refusedTCPConnections
-    self.providers = providers
-  }
-
   /// Time from `startedAt` to the reading.
   package var uptime: Duration { time - startedAt }
 }
@@ -126,21 +102,17 @@ package final class StatisticsSource: @unchecked Sendable {
     let backlogs = sockets.compactMap(\.backlog)
     let delayed = parts.delayedQueries()
     return parts.resolver.assumeIsolated { resolver in
-      var statistics = ForwarderStatistics(
+      ForwarderStatistics(
         time: now, startedAt: startedAt, queries: totals, resolver: resolver.counters,
         questionsInFlight: resolver.questionsInFlight, maxQuestionsInFlight: parts.maxQuestionsInFlight,
-        waitingClients: parts.queries.inUse, refresh: resolver.refreshing?.counters,
-        scheduledRefreshes: resolver.refreshing?.scheduled ?? 0, cache: parts.cache.statistics,
+        waitingClients: parts.queries.inUse, refresh: resolver.refreshing?.counters, ranking: resolver.ranking,
+        fleet: resolver.fleetReport, scheduledRefreshes: resolver.refreshing?.scheduled ?? 0,
+        cache: parts.cache.statistics,
         unreadOctets: backlogs.isEmpty ? nil : backlogs.reduce(0) { $0 + $1.octets },
         droppedDatagrams: backlogs.isEmpty ? nil : backlogs.reduce(0) { $0 + $1.dropped },
         tcpConnections: parts.connections.count, refusedTCPConnections: parts.connections.refused,
-        providers: resolver.providerReports())
-      statistics.displacedTCPConnections = parts.connections.displaced
-      statistics.delayedTCPQueries = delayed
-      statistics.localDNS = parts.localClient.counters
-      statistics.ranking = resolver.ranking
-      statistics.fleet = resolver.fleetReport
-      return statistics
+        displacedTCPConnections: parts.connections.displaced, delayedTCPQueries: delayed,
+        localDNS: parts.localClient.counters, providers: resolver.providerReports())
     }
   }
 

@@ -2,7 +2,6 @@
 
 import Ciphers
 import EventLoop
-import Forwarder
 import Frontend
 import HTTPTestSupport
 import MessageCache
@@ -10,6 +9,7 @@ import Resolver
 import Synchronization
 import Testing
 
+@testable import Forwarder
 @testable import Web
 
 /// A web server on a loop of its own that reports what the test sets.
