@@ -23,15 +23,6 @@ package struct DaemonNumbers: Sendable {
   package var network: String
   /// Names whose clients got SERVFAIL, most recent first.
   package var failing: [FailingName] = []
-
-  package init(
-    statistics: ForwarderStatistics, counts: NameCounts, network: String, failing: [FailingName] = []
-  ) {
-    self.statistics = statistics
-    self.counts = counts
-    self.network = network
-    self.failing = failing
-  }
 }
 
 /// The counts of the busiest names, at one moment.

@@ -40,12 +40,6 @@ public struct CacheCounts: Hashable, Sendable {
   public var withoutRoom = 0
   /// Entries with fields that the daemon never writes.
   public var unsound = 0
-
-  public init(loaded: Int = 0, dropped: Int = 0, withoutRoom: Int = 0) {
-    self.loaded = loaded
-    self.dropped = dropped
-    self.withoutRoom = withoutRoom
-  }
 }
 
 /// An entry that was loaded from a file and is still fresh.
@@ -58,13 +52,6 @@ public struct LoadedEntry: Sendable {
   public var life: EntryLife
   /// Whether it is NXDOMAIN, which covers every type of the name.
   public var isNXDOMAIN: Bool
-
-  public init(hash: UInt64, storedAt: Int64, life: EntryLife, isNXDOMAIN: Bool) {
-    self.hash = hash
-    self.storedAt = storedAt
-    self.life = life
-    self.isNXDOMAIN = isNXDOMAIN
-  }
 }
 
 /// A cache file whose checksum and lengths are valid.

@@ -11,12 +11,6 @@ public struct RecordedEvent: Sendable, Equatable {
   public var level: Logger.Level
   /// Message and values, truncated to `FlightRecorder.longestText` octets.
   public var text: String
-
-  public init(time: LogTime, level: Logger.Level, text: String) {
-    self.time = time
-    self.level = level
-    self.text = text
-  }
 }
 
 /// A ring of the last events, in one block of fixed size whose pages are allocated on first use. Any thread.

@@ -2,11 +2,12 @@
 
 import DNSWire
 import EventLoop
-import Resolver
+
 import Testing
 import Upstreams
 
 @testable import Control
+@testable import Resolver
 @testable import Forwarder
 
 @Suite struct `The daemon's numbers` {

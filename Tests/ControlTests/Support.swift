@@ -5,7 +5,7 @@ import EventLoop
 import Fleet
 import Glibc
 import HTTPTestSupport
-import Resolver
+
 import Synchronization
 import TestSupport
 
@@ -13,6 +13,7 @@ import TestSupport
 @testable import Forwarder
 @testable import Frontend
 @testable import MessageCache
+@testable import Resolver
 @testable import Upstreams
 
 extension TemporaryFolder {

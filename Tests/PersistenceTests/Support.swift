@@ -3,7 +3,7 @@
 import DNSWire
 import Glibc
 import MessageCache
-import Persistence
+@testable import Persistence
 import Synchronization
 import TestSupport
 import Testing

@@ -4,12 +4,13 @@ import DNSWire
 import EventLoop
 import HTTPDNS
 import MessageCache
-import Persistence
+
 import Refresh
 import Synchronization
 import TestSupport
 import Testing
 
+@testable import Persistence
 @testable import Forwarder
 @testable import ForwarderTestSupport
 @testable import Frontend

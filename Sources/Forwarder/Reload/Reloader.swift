@@ -23,16 +23,6 @@ package struct ReloadReport: Sendable {
   /// Time from the start of the reload until every listener uses the new tables.
   package var duration = Duration.zero
 
-  /// By default, a reload that succeeded.
-  package init(
-    mistakes: [String] = [], warnings: [String] = [], fixedKeys: [String] = [], duration: Duration = .zero
-  ) {
-    self.mistakes = mistakes
-    self.warnings = warnings
-    self.fixedKeys = fixedKeys
-    self.duration = duration
-  }
-
   fileprivate static let stopping = ReloadReport(mistakes: ["httpdnsd is shutting down"])
 }
 

@@ -99,12 +99,6 @@ package struct NameContent: Sendable {
   package var more = 0
   /// The cached failures of the name.
   package var failures: [FailureReport] = []
-
-  package init(entries: [EntryReport] = [], more: Int = 0, failures: [FailureReport] = []) {
-    self.entries = entries
-    self.more = more
-    self.failures = failures
-  }
 }
 
 /// A question that failed recently (RFC 9520).
@@ -141,11 +135,4 @@ package struct BadAddressOutcome: Sendable, Equatable {
   package var alone = 0
   /// Whether `ranking.reports` is false, or there is no cache, so that nothing was done.
   package var isOff = false
-
-  package init(moved: Int = 0, already: Int = 0, alone: Int = 0, isOff: Bool = false) {
-    self.isOff = isOff
-    self.moved = moved
-    self.already = already
-    self.alone = alone
-  }
 }

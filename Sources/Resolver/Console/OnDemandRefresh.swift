@@ -33,13 +33,6 @@ package struct RefreshSummary: Sendable {
   package var elsewhere = 0
   /// Whether anything was cached for the name, including NXDOMAIN.
   package var hasCachedAnswer = false
-
-  package init(reports: [RefreshReport] = [], more: Int = 0, elsewhere: Int = 0, hasCachedAnswer: Bool = false) {
-    self.reports = reports
-    self.more = more
-    self.elsewhere = elsewhere
-    self.hasCachedAnswer = hasCachedAnswer
-  }
 }
 
 extension Resolver {

@@ -19,13 +19,6 @@ package struct NameReport: Sendable {
   package var time: Duration
   /// The counters, including the hits of entries that are still in the cache.
   package var counts: NameCounts
-
-  package init(name: DomainName, type: RecordType, time: Duration, counts: NameCounts) {
-    self.name = name
-    self.type = type
-    self.time = time
-    self.counts = counts
-  }
 }
 
 /// Counters for each of the busiest names. Resolver's loop only.

@@ -16,36 +16,17 @@ package struct AddressFigures: Hashable, Sendable {
     package var failures: Int
     /// The time since the last measurement.
     package var age: Duration
-
-    /// Creates a measurement.
-    package init(kind: String, roundTrip: Duration?, failures: Int, age: Duration) {
-      self.kind = kind
-      self.roundTrip = roundTrip
-      self.failures = failures
-      self.age = age
-    }
   }
 
   package var address: IPAddress
   /// One for each kind with a measurement, in order of preference.
-  package var probes: [Probe]
+  package var probes: [Probe] = []
   /// How much longer reports keep the address last; nil if they do not.
   package var badFor: Duration?
   /// Failures that programs reported within the last minute.
-  package var reportedFailures: Int
+  package var reportedFailures = 0
   /// The last round trip that a program reported, in milliseconds.
   package var reportedMilliseconds: Int?
-
-  package init(
-    address: IPAddress, probes: [Probe] = [], badFor: Duration? = nil, reportedFailures: Int = 0,
-    reportedMilliseconds: Int? = nil
-  ) {
-    self.address = address
-    self.probes = probes
-    self.badFor = badFor
-    self.reportedFailures = reportedFailures
-    self.reportedMilliseconds = reportedMilliseconds
-  }
 }
 
 extension Ranker {
