@@ -32,8 +32,6 @@ extension HTTPDNSProvider {
     }
     nextTimeCheck = loop.now + timeCheckPause
     // What did not reach a server cost nothing.
-    if counters.values.transfers > before {
-      timeCheckPause = min(timeCheckPause * 2, HTTPDNSProvider.longestTimeCheckPause)
-    }
+    if counters.values.transfers > before { timeCheckPause = min(timeCheckPause * 2, Self.longestTimeCheckPause) }
   }
 }
