@@ -172,20 +172,6 @@ extension RefreshLedger {
   }
 }
 
-extension RefresherSettings {
-  init(_ configuration: Configuration) {
-    let refresh = configuration.refresh
-    self.init(
-      timing: RefreshTiming(
-        fraction: refresh.at, minimumTTL: refresh.minTTL.nanoseconds, isShared: configuration.cache.redis != nil),
-      heat: HeatPolicy(hotHits: refresh.hotHits, giveUpAfter: refresh.giveUpAfter),
-      limits: RefreshLimits(
-        unitsPerMinute: refresh.budgetPerMinute, unitsPerDay: refresh.budgetPerDay,
-        transfersPerMinute: refresh.freePerMinute),
-      batches: refresh.batch)
-  }
-}
-
 extension FleetLedger {
   /// Stores what a fleet's store has counted; without it, a restart adds the day's units to the fleet's again.
   convenience init(in folder: StateFolder, on loop: EventLoop, _ logger: Logger) {

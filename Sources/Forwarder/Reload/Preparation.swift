@@ -3,14 +3,12 @@
 import Configuration
 import DNSWire
 import EventLoop
-import FairShares
 import Frontend
 import LocalDNS
 import Logging
 import MessageCache
 import Resolver
 import Routing
-import Synchronization
 import Upstreams
 
 /// A configuration and the tables made from it.
@@ -116,22 +114,6 @@ struct Preparation: Sendable {
   }
 }
 
-/// The buckets of `listen.rate_limit`: the same ones for as long as the limit does not change. Any thread.
-final class RateLimits: Sendable {
-  private let table = Mutex(BucketTable(rate: 0, burst: RateLimits.burst))
-
-  /// The queries that a client may send at once, in seconds' worth of the limit.
-  private static let burst: Int64 = 1
-
-  /// The buckets for a limit in queries a second; 0 means no limit.
-  func table(perSecond rate: Int) -> BucketTable {
-    table.withLock { table in
-      if table.rate != rate { table = BucketTable(rate: rate, burst: RateLimits.burst) }
-      return table
-    }
-  }
-}
-
 extension Configuration {
   /// The idle timeout sent to TCP clients, in units of 100 ms.
   var keepalive: Int32 { Int32(clamping: listen.tcpIdle.nanoseconds / 100_000_000) }
@@ -160,24 +142,5 @@ extension QueryTables {
       cacheEnabled: configuration.cache.isEnabled, maxUDPPayload: configuration.listen.maxUDPPayload,
       keepalive: keepalive, passesSubnets: { providers[$0].clientSubnet == .fromClient },
       knowsFlags: { providers[$0].kind.knowsDNSSECFlags })
-  }
-
-  /// - Parameters:
-  ///   - routes: the routes that `table` refers to by number.
-  ///   - passesSubnets: whether a provider receives the client's own subnet.
-  ///   - knowsFlags: whether a provider can express DO or CD.
-  init(
-    access: AccessPolicy, table: RouteTable, routes: [Route], cache: MessageCache, network: CurrentNetwork,
-    cacheEnabled: Bool, maxUDPPayload: Int, keepalive: Int32, passesSubnets: (Int) -> Bool, knowsFlags: (Int) -> Bool
-  ) {
-    func those(_ isOne: (Route) -> Bool) -> RouteSet {
-      RouteSet(routes.indices.filter { isOne(routes[$0]) }.map(UInt16.init), count: routes.count)
-    }
-    let prepared = PreparedAnswers(table.localAnswers)
-    self.init(
-      access: access, routes: table, prepared: prepared, cache: cache, anyAnswer: prepared.anyAnswer,
-      cacheEnabled: cacheEnabled, subnetRoutes: those { $0.providers.contains(where: passesSubnets) },
-      networkRoutes: those(\.belongsToNetwork), network: network, maxUDPPayload: maxUDPPayload, keepalive: keepalive,
-      plainRoutes: those { !$0.providers.isEmpty && !$0.providers.contains(where: knowsFlags) })
   }
 }

@@ -1,5 +1,7 @@
 // RefresherSettings.swift -- the settings and the counters of the refresher.
 
+import Configuration
+import EventLoop
 import Refresh
 
 package struct RefresherSettings {
@@ -15,6 +17,18 @@ package struct RefresherSettings {
     self.heat = heat
     self.limits = limits
     self.batches = batches
+  }
+
+  package init(_ configuration: Configuration) {
+    let refresh = configuration.refresh
+    self.init(
+      timing: RefreshTiming(
+        fraction: refresh.at, minimumTTL: refresh.minTTL.nanoseconds, isShared: configuration.cache.redis != nil),
+      heat: HeatPolicy(hotHits: refresh.hotHits, giveUpAfter: refresh.giveUpAfter),
+      limits: RefreshLimits(
+        unitsPerMinute: refresh.budgetPerMinute, unitsPerDay: refresh.budgetPerDay,
+        transfersPerMinute: refresh.freePerMinute),
+      batches: refresh.batch)
   }
 }
 
