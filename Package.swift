@@ -106,15 +106,15 @@ let daemonLibraries: [Target.Dependency] = [
 ]
 let daemonParts: [Target.Dependency] = ["Frontend", "Upstreams", "Resolver"]
 
-/// A part of the daemon. Its tests may use all the others: their scenes join them.
-func part(_ name: String, _ dependencies: [Target.Dependency]) -> [Target] {
+/// A part of the daemon. Its tests may use all the others: their scenes join them. They do not know how they are assembled.
+func part(_ name: String, _ dependencies: [Target.Dependency], tests: [Target.Dependency] = []) -> [Target] {
   [
     .target(name: name, dependencies: dependencies, cSettings: glibc, swiftSettings: strict),
     .testTarget(
       name: "\(name)Tests",
       dependencies: daemonParts + daemonLibraries + [
-        "Forwarder", "ForwarderTestSupport", "LocalDNSTestSupport", "TestSupport", "FuzzProperties",
-      ],
+        "ForwarderTestSupport", "LocalDNSTestSupport", "TestSupport",
+      ] + tests,
       cSettings: glibc, swiftSettings: testSettings),
   ]
 }
@@ -141,12 +141,12 @@ let layer3: [Target] =
 
 // Layer 4: the assembly and the two HTTP faces. Layer 5: the programs.
 let programs: [Target] =
-  part("Forwarder", daemonParts + daemonLibraries)
+  part("Forwarder", daemonParts + daemonLibraries, tests: ["Forwarder"])
   // Scenes of the daemon's tests: test targets, since they look inside what they join.
   + [
     .testTarget(
       name: "ForwarderTestSupport",
-      dependencies: daemonParts + daemonLibraries + ["Forwarder", "LocalDNSTestSupport", "TestSupport"],
+      dependencies: daemonParts + daemonLibraries + ["LocalDNSTestSupport", "TestSupport"],
       cSettings: glibc,
       swiftSettings: testSettings)
   ]
@@ -225,7 +225,9 @@ let fuzzing: [Target] =
         "Persistence", "Store", "Frontend", "Resolver", "Forwarder", "CEvent",
       ],
       path: "Fuzz/FuzzProperties", cSettings: glibc, swiftSettings: strict),
-    .testTarget(name: "CorpusTests", dependencies: ["FuzzProperties"], cSettings: glibc, swiftSettings: testSettings),
+    .testTarget(
+      name: "CorpusTests", dependencies: ["FuzzProperties", "DNSWire", "TestSupport"], cSettings: glibc,
+      swiftSettings: testSettings),
   ]
   + (isFuzzing
     ? [

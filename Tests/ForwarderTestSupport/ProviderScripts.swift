@@ -7,7 +7,6 @@ import HTTPDNS
 import HTTPMessage
 import LocalDNS
 
-@testable import Forwarder
 @testable import Frontend
 @testable import Resolver
 @testable import Upstreams

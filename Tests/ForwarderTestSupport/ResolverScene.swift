@@ -12,7 +12,6 @@ import Routing
 import TestSupport
 import Testing
 
-@testable import Forwarder
 @testable import Frontend
 @testable import Resolver
 @testable import Upstreams

@@ -8,7 +8,6 @@ import HTTPDNS
 import LocalDNS
 import LocalDNSTestSupport
 
-@testable import Forwarder
 @testable import Frontend
 @testable import Resolver
 @testable import Upstreams

@@ -7,7 +7,6 @@ import HTTPDNS
 import TestSupport
 import Testing
 
-@testable import Forwarder
 @testable import Frontend
 @testable import Resolver
 @testable import Upstreams

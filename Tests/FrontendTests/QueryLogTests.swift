@@ -5,7 +5,6 @@ import EventLoop
 import TestSupport
 import Testing
 
-@testable import Forwarder
 @testable import ForwarderTestSupport
 @testable import Frontend
 @testable import Resolver

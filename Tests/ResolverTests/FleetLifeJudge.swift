@@ -5,7 +5,6 @@ import EventLoop
 import HTTPDNS
 import TestSupport
 
-@testable import Forwarder
 @testable import ForwarderTestSupport
 @testable import Frontend
 @testable import Resolver

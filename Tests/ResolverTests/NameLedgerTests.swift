@@ -10,7 +10,6 @@ import MessageCache
 import TestSupport
 import Testing
 
-@testable import Forwarder
 @testable import ForwarderTestSupport
 @testable import Frontend
 @testable import Resolver

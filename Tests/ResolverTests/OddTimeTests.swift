@@ -6,7 +6,6 @@ import HTTPDNS
 import TestSupport
 import Testing
 
-@testable import Forwarder
 @testable import ForwarderTestSupport
 @testable import Resolver
 @testable import Upstreams

@@ -11,7 +11,6 @@ import TestSupport
 import Testing
 
 @testable import Persistence
-@testable import Forwarder
 @testable import ForwarderTestSupport
 @testable import Frontend
 @testable import Resolver

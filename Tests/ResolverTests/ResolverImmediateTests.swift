@@ -9,7 +9,6 @@ import Routing
 import TestSupport
 import Testing
 
-@testable import Forwarder
 @testable import ForwarderTestSupport
 @testable import Frontend
 @testable import Resolver

@@ -4,7 +4,6 @@ import Configuration
 import EventLoop
 import TestSupport
 
-@testable import Forwarder
 @testable import ForwarderTestSupport
 @testable import Frontend
 @testable import Resolver

@@ -9,7 +9,6 @@ import HTTPDNS
 import HTTPMessage
 import TestSupport
 
-@testable import Forwarder
 @testable import ForwarderTestSupport
 @testable import Frontend
 @testable import Resolver

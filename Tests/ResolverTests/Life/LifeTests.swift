@@ -4,7 +4,6 @@ import Glibc
 import TestSupport
 import Testing
 
-@testable import Forwarder
 @testable import ForwarderTestSupport
 @testable import Frontend
 @testable import Resolver
