@@ -104,7 +104,8 @@ class HeaderVariableTests(unittest.TestCase):
   """Static variables of C headers."""
 
   def test_what_each_file_has_of_its_own_is_found(self) -> None:
-    for line in ("static int left;", "  static uint32_t left = 16384;", "static char *name = NULL;"):
+    for line in ("static int left;", "  static uint32_t left = 16384;", "static char *name = NULL;", "static int left[4];",
+                 "static uint8_t x[] = {1};", "static int a, b;", "static const char *name = 0;", "_Thread_local static int x;"):
       self.assertEqual([mistake.split(":")[0] for mistake in check_files.header_variables(Path("Sources/CA/CA.h"), f"// a\n{line}\n")],
                        ["2"], line)
 
