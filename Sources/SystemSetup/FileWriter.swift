@@ -44,7 +44,7 @@ struct FileWriter {
       guard mkdir(real, mode) == 0 || errno == EEXIST else { throw .last("mkdir", real) }
       // Overrides the umask.
       guard chmod(real, mode) == 0 else { throw .last("chmod", real) }
-      synchronize(Root.parent(of: real))
+      synchronizeFolder(of: real)
     case .absent: try remove(real)
     case .other: preconditionFailure("a device is never put anywhere")
     }
@@ -61,8 +61,8 @@ struct FileWriter {
   ) throws(SetupError) {
     unlink(name)
     let file = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    // What refuses a new file is its folder.
-    guard file >= 0 else { throw .last("creat", Root.parent(of: name)) }
+    // A new file is mostly refused by its folder.
+    guard file >= 0 else { throw .last("open", FileWriter.folder(of: name)) }
     defer { close(file) }
     guard DescriptorCalls.write(octets, to: file) else { throw .last("write", name) }
     let before = open(old, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
@@ -111,7 +111,7 @@ struct FileWriter {
       unlink(temporary)
       throw error
     }
-    synchronize(Root.parent(of: real))
+    synchronizeFolder(of: real)
   }
 
   private func remove(_ real: String) throws(SetupError) {
@@ -119,11 +119,16 @@ struct FileWriter {
     guard unlink(real) == 0 || errno == ENOENT || errno == EISDIR && rmdir(real) == 0 else {
       throw .last("unlink", real)
     }
-    synchronize(Root.parent(of: real))
+    synchronizeFolder(of: real)
   }
 
   /// Makes a rename or removal survive a power failure.
-  private func synchronize(_ folder: String) { DescriptorCalls.synchronize(folder: folder.isEmpty ? "/" : folder) }
+  private func synchronizeFolder(of real: String) { DescriptorCalls.synchronize(folder: FileWriter.folder(of: real)) }
+
+  private static func folder(of real: String) -> String {
+    let parent = Root.parent(of: real)
+    return parent.isEmpty ? "/" : parent
+  }
 
   private func step(_ name: String) throws(SetupError) { try willStep(name) }
 }

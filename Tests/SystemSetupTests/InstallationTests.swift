@@ -282,7 +282,7 @@ import Testing
     #expect(throws: SetupError.system(path: "\(machine.folder)/etc/full", call: "rename", number: EISDIR)) {
       try FileWriter(root: machine.root).put(.text("text"), at: "/etc/full")
     }
-    #expect(throws: SetupError.system(path: "\(machine.folder)/etc/full/name", call: "creat", number: ENOTDIR)) {
+    #expect(throws: SetupError.system(path: "\(machine.folder)/etc/full/name", call: "open", number: ENOTDIR)) {
       try FileWriter(root: machine.root).put(.text("text"), at: "/etc/full/name/file")
     }
     #expect(try machine.tree() == before)
