@@ -56,6 +56,8 @@ _SCENES: dict[str, Scene] = {
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n" * 20_000),
   "a proxy: 407 and a body without end": upstream_holds.endless(
     b"HTTP/1.1 407 No\r\nContent-Length: 999999999\r\n\r\n", bytes(65_536), is_proxy=True),
+  "a proxy: a tunnel that ends, and then 407 without end": upstream_holds.endless(
+    b"HTTP/1.1 407 No\r\nContent-Length: 999999999\r\n\r\n", bytes(65_536), is_proxy=True, tunnels=True),
   "a proxy: header lines without end": upstream_holds.endless(b"HTTP/1.1 200 OK\r\n", b"x: y\r\n" * 20_000, is_proxy=True),
   "tables of 4 MiB, replaced and let go": upstream_holds.table,
   "EMAS: lists of servers of 64 KiB": upstream_holds.server_list,

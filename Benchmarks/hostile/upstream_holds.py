@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 import socket
 import threading
@@ -34,7 +35,7 @@ _WRITE_ROOMS = Path("/proc/sys/net/ipv4/tcp_wmem")
 
 #: Names that a provider over TLS is asked for …
 _NAMES = 500
-#: … and how many of them have to be answered, where answers come in such records: fewer than a machine does that is busy.
+#: … and how many of them have to be answered, where answers come in such records: even a busy machine answers that many.
 _LEAST_FOUND = {"octets": 250, "empty records": 25}
 
 
@@ -109,40 +110,53 @@ class _Proxy:
 
 
 class _Endless:
-  """A server of HTTP/1.1 whose response begins, and goes on without end."""
+  """A server of HTTP/1.1 whose response begins, and goes on without end.
 
-  def __init__(self, begin: bytes, rest: bytes) -> None:
-    self._begin, self._rest, self.responses = begin, rest, 0
+  Where it `tunnels`, only every second connection is like that. The others are a proxy's that works until the second request.
+  """
+
+  def __init__(self, begin: bytes, rest: bytes, *, tunnels: bool) -> None:
+    self._begin, self._rest, self._tunnels = begin, rest, tunnels
+    #: Connections that got a response without end.
+    self.endless = 0
     self._socket = socket.create_server(("127.0.0.1", 0))
     self.port = self._socket.getsockname()[1]
     threading.Thread(target=self._accept, daemon=True).start()
 
   def _accept(self) -> None:
-    while True:
-      threading.Thread(target=self._serve, args=[self._socket.accept()[0]], daemon=True).start()
+    for number in itertools.count():
+      serve = self._tunnel if self._tunnels and number % 2 == 0 else self._serve
+      threading.Thread(target=serve, args=[self._socket.accept()[0]], daemon=True).start()
+
+  def _tunnel(self, client: socket.socket) -> None:
+    with client:
+      for response in (b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"):
+        client.recv(65536)
+        client.sendall(response)
+      client.recv(65536)
 
   def _serve(self, client: socket.socket) -> None:
     try:
       client.recv(65536)
       client.sendall(self._begin)
+      self.endless += 1
       while True:
         client.sendall(self._rest)
-        self.responses += 1
     except OSError:
       client.close()
 
 
-def endless(begin: bytes, rest: bytes, *, is_proxy: bool = False) -> Scene:
+def endless(begin: bytes, rest: bytes, *, is_proxy: bool = False, tunnels: bool = False) -> Scene:
   """A provider over HTTP/1.1 in clear, or its proxy, whose response goes on without end."""
   def scene(lab: Lab) -> tuple[int, Attack]:
-    server = _Endless(begin, rest)
+    server = _Endless(begin, rest, tunnels=tunnels)
     place = f'url = "http://192.0.2.7/resolve"\nproxy = "http://127.0.0.1:{server.port}"\n' if is_proxy else (
       f'url = "http://127.0.0.1:{server.port}/resolve"\n')
     port = lab.daemon_with([f'kind = "json"\n{place}'], [])
 
     def attack() -> int:
       ask(port, [f"n{number}.good1.example" for number in range(300)])
-      return server.responses
+      return server.endless
     return port, attack
   return scene
 
