@@ -63,6 +63,8 @@ func configure(
   easy.set(CURLOPT_PROXY, options.proxy)
   easy.set(CURLOPT_NOPROXY, options.proxy.isEmpty ? "*" : "")
   easy.set(CURLOPT_HTTPPROXYTUNNEL, 1)
+  // With GSS-API, which is on by default, Kerberos would look the proxy's name up, and wait for that.
+  easy.set(CURLOPT_SOCKS5_AUTH, 1)
   easy.set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
   easy.set(CURLOPT_NOPROGRESS, options.proxy.isEmpty ? 1 : 0)
   configureConnection(easy, settings, order)
