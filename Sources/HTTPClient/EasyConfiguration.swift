@@ -27,12 +27,15 @@ extension Easy {
     return String(cString: value)
   }
 
-  /// Why the proxy made no tunnel, after libcurl ended a transfer or a handshake with this code; nil if it did.
+  /// What a proxy's response to CONNECT says, after libcurl ended a transfer or a handshake with this code; nil if that does
+  /// not tell why.
   func proxyFailure(_ code: CURLcode) -> HTTPFailure? {
-    // 0 without a proxy, and before the end of its response.
+    // 0 without a proxy, and before its status line.
     let status = long(CURLINFO_HTTP_CONNECTCODE)
-    if status >= 300 { return HTTPFailure(.proxy, "the proxy answers CONNECT with status \(status)") }
-    return code == CURLE_ABORTED_BY_CALLBACK ? HTTPFailure(.proxy, "the proxy's response to CONNECT is too long") : nil
+    if status != 0, status / 100 != 2 {
+      return HTTPFailure(.proxy, "the proxy answers CONNECT with status \(status)")
+    }
+    return code == CURLE_ABORTED_BY_CALLBACK ? HTTPFailure(.proxy, "too much comes before the request can be sent") : nil
   }
 }
 

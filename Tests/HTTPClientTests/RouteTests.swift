@@ -112,7 +112,7 @@ import Testing
     #expect(seen.withLock { $0 } == ["CONNECT 192.0.2.7:8053 HTTP/1.1", "GET /x HTTP/1.1"])
   }
 
-  @Test(arguments: [403, 407, 502])
+  @Test(arguments: [103, 403, 407, 502])
   func `a proxy that makes no tunnel is named with its status`(status: Int) throws {
     let proxy = TestServer { _ in .send("HTTP/1.1 \(status) No\r\nContent-Length: 4\r\n\r\nsad\n") }
     defer { proxy.stop() }
