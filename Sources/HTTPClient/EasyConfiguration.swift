@@ -42,6 +42,8 @@ extension Easy {
 /// Octets that the buffer of a transfer over HTTP/2 has beyond the longest content: one frame. libcurl 7.88 pauses a
 /// transfer whose content does not fit together with its connection, and does not resume all of them.
 private let bufferMargin = 16_384
+/// The smallest buffer that libcurl takes: it reads up to a hundred in one call.
+private let smallestBuffer = 1024
 /// The largest buffer that libcurl 7.88 accepts.
 private let largestBuffer = 512 * 1024
 
@@ -89,7 +91,9 @@ private func configureConnection(_ easy: Easy, _ settings: OriginSettings, _ ord
   easy.set(CURLOPT_TCP_KEEPIDLE, Int(keepAliveIdle))
   easy.set(CURLOPT_TCP_KEEPINTVL, Int(keepAliveInterval))
   switch settings.server.scheme {
-  case .http: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
+  case .http:
+    easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
+    easy.set(CURLOPT_BUFFERSIZE, smallestBuffer)
   case .https where !settings.options.usesHTTP2: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
   case .https:
     easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
