@@ -19,6 +19,8 @@ final class CurlHandle {
   var isHandedOver = false
   /// Whether libcurl has begun to send the request.
   private(set) var wasSent = false
+  /// Whether the request is being sent on the connection that it has now.
+  private var isSending = false
   /// Whether the request is a POST, which takes two writes with HTTP/2.
   private(set) var isPost = false
 
@@ -102,7 +104,7 @@ final class CurlHandle {
     if isWatched != self.isWatched { easy.set(CURLOPT_VERBOSE, isWatched ? 1 : 0) }
     self.isWatched = isWatched
     socketError = 0
-    (wasSent, isRepeatRefused) = (false, false)
+    (wasSent, isSending, isRepeatRefused) = (false, false, false)
     (tookSpare, opened) = (false, nil)
     errorText[0] = 0
   }
@@ -180,15 +182,17 @@ final class CurlHandle {
       isRepeatRefused = !transfer.mayRepeat()
       if !isRepeatRefused { transfer.timesSent += 1 }
     }
-    wasSent = true
+    (wasSent, isSending) = (true, true)
     return !isRepeatRefused
   }
 
-  /// libcurl reports progress, of which only that of the proxy's response counts. Returns whether it may go on.
-  fileprivate func hasProgress() -> Bool { wasSent || settings.mayStep() }
+  /// Called for each octet of a proxy's response to CONNECT, and now and then. Counts until the request is sent. Returns
+  /// whether libcurl may go on.
+  fileprivate func hasProgress() -> Bool { isSending || settings.mayStep() }
 
   fileprivate func openSocket(_ address: UnsafePointer<curl_sockaddr>) -> Int32 {
     opened = socketAddress(address)
+    isSending = false
     if carrier.spareCount > 0, let opened, let spare = carrier.takeSpare(to: opened) {
       tookSpare = true
       return spare

@@ -35,11 +35,12 @@ final class OriginSettings {
   /// Whether HTTP/2 streams carry transfers, and not libcurl.
   var carriesStreams: Bool { tls != nil && !lacksHTTP2 }
 
-  /// The octets that the current call of libcurl may still read over TLS: its connections know where that stands.
+  /// The octets that the current call of libcurl may still read over TLS. OpenSSL's callbacks of its connections hold this
+  /// pointer.
   let octetsLeft = UnsafeMutablePointer<UInt32>.allocate(capacity: 1)
   /// How many steps the current call of libcurl may still take. A step is an octet of a proxy's response to CONNECT, which
-  /// libcurl reads one by one, or a part of a response's content, such as a chunk. In one call libcurl reads as long as
-  /// there is something, for all transfers whose time has come.
+  /// libcurl reads one by one until none is left, or a part of a response's content, such as a chunk, of which it reads up
+  /// to a hundred buffers.
   private var stepsLeft = 0
   private static let mostSteps = 4096
 
