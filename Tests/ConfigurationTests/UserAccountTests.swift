@@ -25,6 +25,14 @@ import Testing
     #expect(Reader(0, "root").user == "root")
   }
 
+  @Test func `a person is advised to use sudo where the secret is the service's`() {
+    let advice = "; if it is the service's, run this with sudo"
+    #expect(Reader.withCommand(1000, "alice").secretRemedy == Reader(1000, "alice").secretRemedy + advice)
+    for (number, name) in [(998, "httpdnsd"), (0, "root"), (65_532, nil)] as [(UInt32, String?)] {
+      #expect(Reader.withCommand(number, name).secretRemedy == Reader(number, name).secretRemedy)
+    }
+  }
+
   @Test(arguments: [61_184, 62_503, 65_519] as [UInt32])
   func `a dynamic user is advised to use a credential`(number: UInt32) {
     let reader = Reader(number, nil)

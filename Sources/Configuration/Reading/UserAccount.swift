@@ -15,6 +15,8 @@ public struct UserAccount: Equatable, Sendable {
 
   /// The ids that systemd assigns with DynamicUser=. Such a user exists only while its service runs.
   static let passing: ClosedRange<uid_t> = 61_184...65_519
+  /// The UIDs of people (login.defs(5)).
+  static let people: ClosedRange<uid_t> = 1_000...59_999
 
   /// The user of that name; nil if there is no such user. Reads the file.
   ///
@@ -51,10 +53,17 @@ struct Reader {
   /// `root`, `user httpdnsd`, or `user 65532` if it has no name.
   let user: String
   /// How to make a secret readable for this user, as the object of "expected".
-  let secretRemedy: String
+  private(set) var secretRemedy: String
 
   /// The user of this process.
-  static var ours: Reader { Reader(geteuid(), UserAccount(number: geteuid())?.name) }
+  static var ours: Reader { .withCommand(geteuid(), UserAccount(number: geteuid())?.name) }
+
+  /// A user who has run a command, and may be a person who looks at what the service reads.
+  static func withCommand(_ number: uid_t, _ name: String?) -> Reader {
+    var reader = Reader(number, name)
+    if UserAccount.people.contains(number) { reader.secretRemedy += "; if it is the service's, run this with sudo" }
+    return reader
+  }
 
   init(_ number: uid_t, _ name: String?) {
     let called = name ?? "\(number)"
