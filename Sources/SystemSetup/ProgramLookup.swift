@@ -20,12 +20,20 @@ public enum ProgramLookup: Hashable, Sendable {
   /// The UID of an unprivileged user, which every Debian system has.
   private static let user = 65_534
 
+  /// The exit code of getent(1) for an option that it does not know: EX_USAGE.
+  private static let unknownOption: Int32 = 64
+
   /// Looks up a name. Blocks.
   public static func find(_ name: String) -> ProgramLookup {
     let privileges = geteuid() == 0 ? "setpriv --reuid=\(user) --regid=\(user) --clear-groups " : ""
-    let command = "exec timeout \(patience) \(privileges)getent ahostsv4 \"$0\" 2> /dev/null"
     let path = "PATH=/usr/sbin:/usr/bin:/sbin:/bin"
-    let (status, output) = SystemCommand("sh", "-c", "\(path); \(command)", name).run()
+    func ask(_ option: String) -> (status: Int32?, output: String) {
+      let command = "exec timeout \(patience) \(privileges)getent \(option) ahostsv4 \"$0\" 2> /dev/null"
+      return SystemCommand("sh", "-c", "\(path); \(command)", name).run()
+    }
+    // IPv4 addresses also where this machine has none. The C library of Debian 11 does not know the option.
+    var (status, output) = ask("--no-addrconfig")
+    if status == unknownOption { (status, output) = ask("") }
     switch status {
     case 0: return output.split(whereSeparator: \.isWhitespace).first.map { .address(String($0)) } ?? .noAddress
     // getent: no such name; timeout: it has ended the lookup.
