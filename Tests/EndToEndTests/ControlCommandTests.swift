@@ -53,7 +53,7 @@ import Testing
       #expect(noDaemon.ending == .exited(1))
       let message =
         "httpdnsd: no daemon at \(lab.folder.path)/control.sock; if yours was started with another configuration, "
-        + "give --config FILE\n"
+        + "give --config FILE, or --socket PATH\n"
       #expect(noDaemon.error == message)
       let reload = try lab.run("reload", environment: environment)
       #expect(reload.ending == .exited(1))
