@@ -20,7 +20,7 @@ import Testing
         try text.write(toFile: path, atomically: false, encoding: .utf8)
         chmod(path, mode)
       }
-      try write("root:x:0:0::/:\nhttpdnsd:x:4711:4711::/:\n", to: "\(files)/passwd", mode: 0o644)
+      try write("root:x:0:0::/:\nhttpdnsd:x:711:711::/:\n", to: "\(files)/passwd", mode: 0o644)
       try write(
         "[Service]\nExecStart=/usr/bin/httpdnsd run --config /etc/httpdnsd.toml\nUser=httpdnsd\n",
         to: "\(units)/httpdnsd.service", mode: 0o644)
@@ -44,7 +44,7 @@ import Testing
       #expect(
         error == "\(key): /etc/alidns.secret: user httpdnsd may not read it; expected a file that user httpdnsd owns "
           + "(chown httpdnsd) and can reach, or a systemd credential\n")
-      chown(secret, 4711, 4711)
+      chown(secret, 711, 711)
       let (repaired, said, nothing) = try check()
       #expect(repaired == .exited(0) && nothing.isEmpty, "\(nothing)")
       let readable = "provider[\"alidns\"].access_key_secret_file: the service's user httpdnsd can read it"
@@ -55,14 +55,14 @@ import Testing
   @Test(.enabled(if: NetworkNamespace.isPossible, "namespaces need root"))
   func `a secret below a folder that the service may not enter is a mistake`() throws {
     try withService { check, secret in
-      chown(secret, 4711, 4711)
+      chown(secret, 711, 711)
       let text = try String(contentsOfFile: secret, encoding: .utf8)
       let folder = (secret as NSString).deletingLastPathComponent
       let closed = "\(folder)/closed"
       mkdir(closed, 0o700)
       try text.write(toFile: "\(closed)/secret", atomically: false, encoding: .utf8)
       chmod("\(closed)/secret", 0o600)
-      chown("\(closed)/secret", 4711, 4711)
+      chown("\(closed)/secret", 711, 711)
       unlink(secret)
       symlink("closed/secret", secret)
       #expect(try check().ending == .exited(1))
