@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Its place is where the real one would be; completions are all that is asked of it without python3.
-PROGRAM = "#!/bin/sh\necho \"$*\"\n"
+PROGRAM = "#!/bin/sh\necho \"$*\"\n[ ! -e \"$0.refuses\" ]\n"
 
 
 class InstallTest(unittest.TestCase):
@@ -35,13 +35,13 @@ class InstallTest(unittest.TestCase):
       (tools / tool).symlink_to(shutil.which(tool))
     self.destination = self.folder / "destination"
 
-  def run_script(self, *arguments: str, **places: str) -> str:
-    """Runs it with DESTDIR; what it prints."""
+  def run_script(self, *arguments: str, status: int = 0, **places: str) -> str:
+    """Runs it, by default with DESTDIR; what it prints."""
     environment = {"PATH": str(self.folder / "tools"), "DESTDIR": str(self.destination), **places}
     done = subprocess.run(
       [self.folder / "sources/Scripts/install", *arguments], env=environment, capture_output=True, text=True,
       check=False, timeout=60)
-    self.assertEqual(done.returncode, 0, done.stderr)
+    self.assertEqual(done.returncode, status, done.stderr)
     return done.stdout + done.stderr
 
   def files(self) -> set[str]:
@@ -59,7 +59,7 @@ class InstallTest(unittest.TestCase):
                  "share/doc/httpdnsd/README.zh-CN.md", "share/doc/httpdnsd/docs/configuration.md",
                  "share/doc/httpdnsd/docs/providers.md"):
       self.assertIn(f"/usr/local/{path}", files)
-    for name in ("architecture.md", "internals.md", "packaging.md"):
+    for name in ("architecture.md", "internals.md", "packaging.md", "testing.md", "words.md"):
       self.assertNotIn(f"/usr/local/share/doc/httpdnsd/docs/{name}", files)
     self.run_script("--remove")
     self.assertEqual(self.files(), {"/etc/httpdnsd/httpdnsd.toml"})
@@ -72,6 +72,20 @@ class InstallTest(unittest.TestCase):
     file.write_text("# mine\n", encoding="utf-8")
     self.run_script()
     self.assertEqual(file.read_text(encoding="utf-8"), "# mine\n")
+
+  @unittest.skipIf(Path("/run/systemd/system").exists(), "systemd runs")
+  def test_without_systemd_setup_is_undone_first(self) -> None:
+    """Nothing is removed where that fails."""
+    places = {"DESTDIR": "", "PREFIX": str(self.folder / "prefix"), "SYSCONFDIR": str(self.folder / "etc")}
+    self.run_script(**places)
+    program = self.folder / "prefix/bin/httpdnsd"
+    refusal = program.with_name("httpdnsd.refuses")
+    refusal.touch()
+    self.assertIn("nothing is removed", self.run_script("--remove", status=1, **places))
+    self.assertTrue(program.exists())
+    refusal.unlink()
+    self.assertIn("setup undo --keep-changed --quiet\n", self.run_script("--remove", **places))
+    self.assertFalse(program.exists())
 
   def test_places_are_written_into_the_files(self) -> None:
     """The unit, the examples and README.md name what is there."""
