@@ -25,7 +25,7 @@ import Testing
     #expect(Reader(0, "root").user == "root")
   }
 
-  @Test func `a person is advised to use sudo where the secret is the service's`() {
+  @Test func `a user who is no service is advised to use sudo where the secret is the service's`() {
     let advice = "; if it is the service's, run this with sudo"
     #expect(Reader.withCommand(1000, "alice").secretRemedy == Reader(1000, "alice").secretRemedy + advice)
     for (number, name) in [(998, "httpdnsd"), (0, "root"), (65_532, nil)] as [(UInt32, String?)] {

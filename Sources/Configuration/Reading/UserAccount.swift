@@ -58,7 +58,7 @@ struct Reader {
   /// The user of this process.
   static var ours: Reader { .withCommand(geteuid(), UserAccount(number: geteuid())?.name) }
 
-  /// A user who has run a command, and may be a person who looks at what the service reads.
+  /// The user of a command, who may look at what the service reads.
   static func withCommand(_ number: uid_t, _ name: String?) -> Reader {
     var reader = Reader(number, name)
     if UserAccount.people.contains(number) { reader.secretRemedy += "; if it is the service's, run this with sudo" }
