@@ -35,7 +35,8 @@ extension Easy {
     if status != 0, status / 100 != 2 {
       return HTTPFailure(.proxy, "the proxy answers CONNECT with status \(status)")
     }
-    return code == CURLE_ABORTED_BY_CALLBACK ? HTTPFailure(.proxy, "too much comes before the request can be sent") : nil
+    return code == CURLE_ABORTED_BY_CALLBACK
+      ? HTTPFailure(.proxy, "too much comes before the request can be sent") : nil
   }
 }
 

@@ -46,7 +46,8 @@ struct ControlOptions: ParsableArguments {
   func failure(_ error: ControlClientError) -> ExitCode {
     if case .notRunning(let path, _) = error, isWithoutFile {
       Console.error(
-        "httpdnsd: no daemon at \(path); if yours was started with another configuration, give --config FILE, or --socket PATH")
+        "httpdnsd: no daemon at \(path); if yours was started with another configuration, give --config FILE, or --socket PATH"
+      )
     } else {
       Console.error("httpdnsd: \(error)")
     }

@@ -67,7 +67,9 @@ final class TestProxy: @unchecked Sendable {
 
   /// - Returns: the port of the host that was named.
   private func acceptSOCKS(_ client: Socket) -> UInt16? {
-    guard let count = client.receive(exactly: 1), let methods = client.receive(exactly: Int(count[0])) else { return nil }
+    guard let count = client.receive(exactly: 1), let methods = client.receive(exactly: Int(count[0])) else {
+      return nil
+    }
     // A proxy that chooses GSS-API makes Kerberos look its name up.
     guard !methods.contains(1) else {
       note("SOCKS5 by GSS-API")
