@@ -129,3 +129,37 @@ public struct FleetValue: Equatable, Sendable {
   /// The longest lifetime of any answer, in milliseconds: TTLs have 31 bits.
   private static let longestLife = Int64(Int32.max) * 1_000
 }
+
+/// A value that has passed every check but that of its records. All times are those of the store's clock.
+public struct FoundValue: Sendable {
+  public let value: FleetValue
+  /// When it was read, in milliseconds.
+  private let now: Int64
+
+  /// By how much a value's lifetime may exceed that of its answer, in milliseconds. It begins when the provider is
+  /// asked, the answer's lifetime when the response arrives.
+  private static let longestTransfer: Int64 = 5_000
+
+  /// - Parameter now: when it was read, in milliseconds.
+  public init(_ value: FleetValue, readAt now: Int64) { (self.value, self.now) = (value, now) }
+
+  /// The remaining lifetime in seconds, rounded down so that no record outlives the value.
+  ///
+  /// - Parameter longest: for how long this daemon would cache the answer if it came from the provider, in seconds.
+  public func rest(longest: UInt32) throws(FleetRejection) -> UInt32 {
+    let (longest, left) = (Int64(longest) * 1_000, value.expires - now)
+    guard value.expires - value.stored <= longest + FoundValue.longestTransfer, left <= longest + FleetValue.tolerance
+    else { throw .lifetime }
+    return UInt32(clamping: min(left, longest) / 1_000)
+  }
+
+  /// Records of the value with the TTLs that are left, in seconds: reduced by the age, rounded up, but not below `rest`.
+  public func aged(_ records: [ResourceRecord], rest: UInt32) -> [ResourceRecord] {
+    let age = UInt32(clamping: (now - value.stored + 999) / 1_000)
+    return records.map { record in
+      var record = record
+      record.ttl = max(rest, record.ttl > age ? record.ttl - age : 0)
+      return record
+    }
+  }
+}

@@ -88,8 +88,8 @@ final class FleetConnection {
     flushes.onEnded = { [weak fleet] in fleet?.flushesConnected(false) }
     flushes.read { [weak fleet] in
       fleet?.nextFlush ?? []
-    } _: { [resolver] reply in
-      resolver.assumeIsolated { $0.took(flushes: reply) }
+    } _: { [weak fleet] reply in
+      fleet?.received(reply) ?? false
     }
     client.onUp = { [weak fleet, weak flushes] in
       fleet?.connected()

@@ -76,10 +76,8 @@ struct AnswerPolicy {
   ) -> FinishedAnswer? {
     var authorities = authorities
     let soaTTL = HTTPDNSAnswer(responseCode: responseCode, authorities: authorities).negativeTTL
-    var lifetime = min(soaTTL ?? AnswerPolicy.ttlWithoutSOA, ttl.highestNegative)
-    if isFallback { lifetime = min(lifetime, ttl.highestFallback) }
     let chain = chain.map { clamped($0) }
-    lifetime = min(lifetime, chain.map(\.ttl).min() ?? lifetime)
+    let lifetime = negativeLifetime(soaTTL, chain)
     if soaTTL == nil {
       let owner = chain.isEmpty ? question.name : ResourceRecord.target(of: chain) ?? question.name
       authorities.insert(SyntheticSOA.record(owner, ttl: lifetime), at: 0)
@@ -93,6 +91,23 @@ struct AnswerPolicy {
     return FinishedAnswer(
       response: response, lifetime: lifetime, isNameError: responseCode == .nxDomain && chain.isEmpty,
       isNegative: true, soaTTL: soaTTL, scope: scope)
+  }
+
+  /// Seconds for which a negative answer may be cached.
+  ///
+  /// - Parameter chain: the alias chain, its TTLs inside the bounds.
+  private func negativeLifetime(_ soaTTL: UInt32?, _ chain: [ResourceRecord]) -> UInt32 {
+    var lifetime = min(soaTTL ?? AnswerPolicy.ttlWithoutSOA, ttl.highestNegative)
+    if isFallback { lifetime = min(lifetime, ttl.highestFallback) }
+    return min(lifetime, chain.map(\.ttl).min() ?? lifetime)
+  }
+
+  /// Seconds for which an answer may be cached, as `finish` finds it, without composing the response.
+  func lifetime(of answer: HTTPDNSAnswer, to question: HTTPDNSQuestion) -> UInt32 {
+    if let rebindFilter, rebindFilter.refuses(answer.answers, for: question.name) { return negativeLifetime(nil, []) }
+    let chain = answer.answers.map { clamped($0) }
+    guard !answer.isNegative else { return negativeLifetime(answer.negativeTTL, chain) }
+    return (chain + answer.authorities.map { clamped($0) }).map(\.ttl).min() ?? .max
   }
 
   /// The record with its TTL inside the bounds. Without a configured lower bound, a TTL of 0 stays 0: such a record is

@@ -19,7 +19,10 @@ import Testing
   ) throws -> FinishedAnswer {
     var bounds = bounds
     bounds.lowest = lowest
-    return try #require(AnswerPolicy(ttl: bounds, isFallback: isFallback).finish(answer, to: question))
+    let policy = AnswerPolicy(ttl: bounds, isFallback: isFallback)
+    let finished = try #require(policy.finish(answer, to: question))
+    #expect(policy.lifetime(of: answer, to: question) == finished.lifetime)
+    return finished
   }
 
   private func ttls(_ answer: FinishedAnswer) throws -> (answers: [UInt32], authorities: [UInt32]) {

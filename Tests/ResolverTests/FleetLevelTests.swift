@@ -94,7 +94,7 @@ final class FleetScene {
     stream.read {
       fleet.nextFlush
     } _: { reply in
-      scene.resolver.assumeIsolated { $0.took(flushes: reply) }
+      fleet.received(reply)
     }
   }
 

@@ -56,15 +56,14 @@ private final class FleetLifeDaemon {
     level.jitter = { .random(in: 0...1, using: &random) }
     link.onUp = { level.connected() }
     level.connected()
-    let resolver = scene.resolver
-    resolver.assumeIsolated { $0.use(level) }
+    scene.resolver.assumeIsolated { $0.use(level) }
     stream = store.stream()
     level.onLoss = { [stream] in stream.connect() }
     stream.onChange = { level.flushesConnected($0) }
     stream.read {
       level.nextFlush
     } _: { reply in
-      resolver.assumeIsolated { $0.took(flushes: reply) }
+      level.received(reply)
     }
     self.level = level
     units = AccountUnits(level, account: "account", isLimited: plan.limit > 0)

@@ -1,5 +1,6 @@
 // AccountUnits.swift -- connects one provider's billing units to the fleet's count.
 
+import Fleet
 import Upstreams
 
 /// Reports one account's units to the fleet. Resolver's loop only.

@@ -14,7 +14,6 @@ import EventLoop
 import Files
 import Fleet
 import Persistence
-import Upstreams
 
 /// The file `fleet` in the state directory.
 package final class FleetLedger {

@@ -9,8 +9,6 @@
 import DNSWire
 import EventLoop
 import Fleet
-import Frontend
-import HTTPDNS
 import Store
 import Telemetry
 
@@ -28,28 +26,6 @@ package final class FleetLevel {
 
     /// The other members get the defaults of the configuration.
     package init(keys: FleetKeys) { self.keys = keys }
-  }
-
-  /// Result of a lookup.
-  enum Look<Answer> {
-    /// Another daemon's answer; it has passed every check.
-    case found(Answer)
-    /// This daemon holds the lease: it asks the provider for all daemons.
-    case leads
-    /// No answer and no lease: this daemon asks the provider for itself.
-    case alone
-  }
-
-  /// Result of a lookup before a refresh.
-  enum RefreshLook<Answer> {
-    /// Another daemon's answer that expires later than the cached one.
-    case found(Answer)
-    /// This daemon holds the lease: it refreshes for all daemons.
-    case leads
-    /// Another daemon holds the lease, and the caller may wait: it looks up again later.
-    case waits
-    /// No answer and no lease, and the caller does not wait: this daemon refreshes for itself.
-    case alone
   }
 
   let loop: any Loop
@@ -147,12 +123,6 @@ package final class FleetLevel {
   private static let leaseMargin = Duration.milliseconds(500)
   /// Answers with a shorter lifetime are not shared, in seconds.
   private static let shortestLifetime: UInt32 = 2
-  /// By how much another daemon's answer must outlive the cached one to be adopted, in milliseconds. Covers the error
-  /// of the estimated clocks.
-  private static let youngerBy: Int64 = 1_000
-  /// By how much a value's lifetime may exceed that of its answer, in milliseconds. It begins when the provider is
-  /// asked, the answer's lifetime when the response arrives.
-  private static let longestTransfer: Int64 = 5_000
 
   /// - Parameters:
   ///   - identity: 16 random octets.
@@ -177,93 +147,6 @@ package final class FleetLevel {
 
   // MARK: Lookups
 
-  /// Looks up an answer of another daemon. If there is none, requests the lease; if another daemon holds it, polls for
-  /// that daemon's answer.
-  ///
-  /// - Parameters:
-  ///   - providerTimeout: the provider's timeout; the lease lasts a little longer.
-  ///   - median: the provider's median round trip, nil if unknown; only evaluated before polling.
-  ///   - read: converts a value to an answer; throws the check that failed.
-  func look<Answer>(
-    for question: FleetQuestion, providerTimeout: Duration, median: @autoclosure () -> Duration?,
-    _ read: (FleetValue) throws(FleetRejection) -> Answer
-  ) async -> Look<Answer> {
-    loop.assertCurrent()
-    renewPresenceIfDue()
-    guard isUsable else {
-      link.requestUse()
-      counters.count(.open)
-      return .alone
-    }
-    if looking < FleetLevel.mostLooking { readUnits() }
-    var left = settings.timeout
-    let key = keys.answer(question)
-    let first = await get(key, question, &left, read)
-    guard !first.isFinal else { return found(first) }
-    switch await lease(question, providerTimeout, &left) {
-    case .won:
-      counters.count(first.result)
-      counters.leases.won += 1
-      return .leads
-    case .lost: counters.leases.lost += 1
-    case .none:
-      counters.count(first.result)
-      counters.leases.failed += 1
-      return .alone
-    }
-    let pauses = LeaseWait(
-      longest: settings.wait.nanoseconds, median: median()?.nanoseconds, random: jitter())
-    for pause in pauses {
-      await loop.sleep(for: .nanoseconds(pause))
-      guard isUsable else { break }
-      let next = await get(key, question, &left, read)
-      guard !next.isFinal else { return found(next) }
-    }
-    counters.count(first.result)
-    counters.leases.expired += 1
-    return .alone
-  }
-
-  private func found<Answer>(_ found: Found<Answer>) -> Look<Answer> {
-    counters.count(found.result)
-    guard case .answer(let answer) = found else { return .alone }
-    return .found(answer)
-  }
-
-  /// Looks up an answer that expires later than the cached one. If there is none, requests the lease. Never polls.
-  ///
-  /// - Parameters:
-  ///   - expiresAt: when the cached answer expires, in nanoseconds; nil if there is none.
-  ///   - mayWait: whether the caller can wait for another daemon's refresh: `.waits` rather than `.alone`.
-  func refresh<Answer>(
-    _ question: FleetQuestion, providerTimeout: Duration, expiresAt: Int64?, mayWait: Bool,
-    _ read: (FleetValue) throws(FleetRejection) -> Answer
-  ) async -> RefreshLook<Answer> {
-    loop.assertCurrent()
-    renewPresenceIfDue()
-    guard isUsable, let now = clock.time(at: loop.now.nanoseconds) else {
-      link.requestUse()
-      return .alone
-    }
-    readUnits()
-    let end = expiresAt.map { now + ($0 - loop.now.nanoseconds) / 1_000_000 + FleetLevel.youngerBy }
-    var left = settings.timeout
-    let look = await get(keys.answer(question), question, &left) { value throws(FleetRejection) -> Answer? in
-      if let end, value.expires <= end { return nil }
-      return try read(value)
-    }
-    switch look {
-    case .answer(let answer?): return .found(answer)
-    case .answer(nil), .nothing, .rejected: break
-    case .failed: return .alone
-    }
-    switch await lease(question, providerTimeout, &left) {
-    case .won: return .leads
-    case .lost where mayWait: return .waits
-    case .lost, .none: return .alone
-    }
-  }
-
   /// Whether values of the store may be used: the connection is up, all flushes are read, and the clock is known and
   /// valid. Measures the clock again if that is due.
   var isUsable: Bool {
@@ -273,45 +156,31 @@ package final class FleetLevel {
     return !(clock.isOff && keys.hasSecret)
   }
 
+  /// Whether another command for which a lookup waits may be sent.
+  var mayLook: Bool { looking < FleetLevel.mostLooking }
+
   /// Result of a GET.
-  private enum Found<Answer> {
-    case answer(Answer)
+  enum Reading {
+    /// The value has passed every check but that of its records.
+    case value(FoundValue)
     case nothing
     /// The value failed a check.
     case rejected
     case failed(FleetResult)
-
-    var result: FleetResult {
-      switch self {
-      case .answer: .hit
-      case .nothing: .miss
-      case .rejected: .rejected
-      case .failed(let result): result
-      }
-    }
-
-    /// Whether the lookup ends here: there is an answer, or the store failed.
-    var isFinal: Bool {
-      switch self {
-      case .answer, .failed: true
-      case .nothing, .rejected: false
-      }
-    }
   }
 
   /// Reads and checks a value.
   ///
   /// - Parameter left: the time for which the lookup may still wait for the store; reduced by the round trip.
-  private func get<Answer>(
-    _ key: [UInt8], _ question: FleetQuestion, _ left: inout Duration,
-    _ read: (FleetValue) throws(FleetRejection) -> Answer
-  ) async -> Found<Answer> {
+  func get(_ key: [UInt8], _ question: FleetQuestion, _ left: inout Duration) async -> Reading {
     switch await exchange([FleetLevel.get, key], &left) {
     case .success(.bulk(let octets)):
       // The stream's connection may have ended during the GET.
-      guard isUsable else { return .failed(.open) }
+      guard isUsable, let now = clock.time(at: loop.now.nanoseconds) else { return .failed(.open) }
       do throws(FleetRejection) {
-        return .answer(try read(self.value(octets, key, question)))
+        let value = try FleetValue(octets, for: key, keys, question: question, now: now)
+        guard !flushes.covers(question.name, stored: value.stored) else { throw .flushed }
+        return .value(FoundValue(value, readAt: now))
       } catch {
         counters.rejected[error, default: 0] += 1
         return .rejected
@@ -322,20 +191,10 @@ package final class FleetLevel {
     }
   }
 
-  /// Parses a value, and checks it against the recorded flushes.
-  private func value(
-    _ octets: [UInt8], _ key: [UInt8], _ question: FleetQuestion
-  ) throws(FleetRejection) -> FleetValue {
-    guard let now = clock.time(at: loop.now.nanoseconds) else { throw .lifetime }
-    let value = try FleetValue(octets, for: key, keys, question: question, now: now)
-    guard !flushes.covers(question.name, stored: value.stored) else { throw .flushed }
-    return value
-  }
-
-  private enum Lease { case won, lost, none }
+  enum Lease { case won, lost, none }
 
   /// Requests the lease with SET NX PX.
-  private func lease(_ question: FleetQuestion, _ providerTimeout: Duration, _ left: inout Duration) async -> Lease {
+  func lease(_ question: FleetQuestion, _ providerTimeout: Duration, _ left: inout Duration) async -> Lease {
     guard link.mayWrite else { return .none }
     let time = (providerTimeout + FleetLevel.leaseMargin).nanoseconds / 1_000_000
     let words = [
@@ -366,7 +225,7 @@ package final class FleetLevel {
   /// Sends a command for which a lookup waits; reduces `left` by its round trip.
   private func exchange(_ words: [[UInt8]], _ left: inout Duration) async -> Result<RESPValue, StoreFailure> {
     guard left > .zero else { return .failure(.timeout) }
-    guard looking < FleetLevel.mostLooking else { return .failure(.tooManyWaiting) }
+    guard mayLook else { return .failure(.tooManyWaiting) }
     looking += 1
     defer { looking -= 1 }
     let began = loop.preciseNow
@@ -379,88 +238,35 @@ package final class FleetLevel {
     return result
   }
 
-  // MARK: Reading and writing values
-
-  /// Converts a value to the provider's answer with reduced TTLs.
-  ///
-  /// - Parameters:
-  ///   - lifetime: returns for how long this daemon would cache the answer if it came from the provider, in seconds;
-  ///     nil if it would refuse the answer.
-  /// - Returns: the answer, and the value's remaining lifetime in seconds.
-  func answer(
-    _ value: FleetValue, to question: HTTPDNSQuestion, lifetime: (HTTPDNSAnswer) -> UInt32?
-  ) throws(FleetRejection) -> (answer: HTTPDNSAnswer, rest: UInt32) {
-    guard let now = clock.time(at: loop.now.nanoseconds) else { throw .lifetime }
-    var answer: HTTPDNSAnswer
-    do throws(HTTPDNSFailure) {
-      answer = try HTTPDNSAnswer(value.message, to: question)
-    } catch { throw .records }
-    guard answer.responseCode == .noError || answer.responseCode == .nxDomain else { throw .records }
-    (answer.scopePrefixLength, answer.extendedError) = (value.scope, value.extendedError)
-    answer.isAuthenticated = value.message.header.ad
-    guard let longest = lifetime(answer).map({ Int64($0) * 1_000 }) else { throw .records }
-    guard value.expires - value.stored <= longest + FleetLevel.longestTransfer,
-      value.expires - now <= longest + FleetValue.tolerance
-    else { throw .lifetime }
-    // The remaining lifetime is rounded down and the age up, so that no record outlives the value.
-    let rest = UInt32(clamping: min(value.expires - now, longest) / 1_000)
-    let age = UInt32(clamping: (now - value.stored + 999) / 1_000)
-    func aged(_ records: [ResourceRecord]) -> [ResourceRecord] {
-      records.map { record in
-        var record = record
-        record.ttl = max(rest, record.ttl > age ? record.ttl - age : 0)
-        return record
-      }
-    }
-    (answer.answers, answer.authorities) = (aged(answer.answers), aged(answer.authorities))
-    return (answer, rest)
-  }
+  // MARK: Writing values
 
   /// Queues a provider's answer for the store. It is written in the next turn of the loop, after the clients got the
   /// answer.
   ///
   /// - Parameters:
+  ///   - message: NOERROR or NXDOMAIN with the question, and with AD if the provider is trusted.
+  ///   - scope: SCOPE PREFIX-LENGTH for the subnet of the question; nil for none.
   ///   - lifetime: for how long this daemon caches the answer, in seconds.
   ///   - sentAt: when the provider was asked; a flush after that covers the answer.
   func publish(
-    _ answer: HTTPDNSAnswer, to question: FleetQuestion, from provider: String, lifetime: UInt32, sentAt: BootInstant
+    _ message: Message, scope: Int?, extendedError: ExtendedError?, to question: FleetQuestion,
+    from provider: String, lifetime: UInt32, sentAt: BootInstant
   ) {
-    guard let write = write(of: answer, to: question, from: provider, lifetime: lifetime, sentAt: sentAt) else {
-      return
-    }
-    if leases[question] != nil { leases[question] = true }
-    for dropped in writes.add(write) { release(dropped.question) }
-    if !writeTimer.isSet { writeTimer.set(after: .zero, on: loop, for: self) { $0.write() } }
-  }
-
-  /// Composes the value of a provider's answer; nil if the answer is not shared.
-  private func write(
-    of answer: HTTPDNSAnswer, to question: FleetQuestion, from provider: String, lifetime: UInt32, sentAt: BootInstant
-  ) -> WriteQueue.Write? {
-    guard lifetime >= FleetLevel.shortestLifetime, !answer.isEmptyAmbiguous, isUsable,
-      answer.responseCode == .noError || answer.responseCode == .nxDomain,
-      answer.scopePrefixLength ?? 0 <= question.subnet?.length ?? 0,
+    guard lifetime >= FleetLevel.shortestLifetime, isUsable, scope ?? 0 <= question.subnet?.length ?? 0,
       let now = clock.time(at: loop.now.nanoseconds), let stored = clock.time(at: sentAt.nanoseconds)
-    else { return nil }
-    guard link.mayWrite else {
-      counters.failedWrites += 1
-      return nil
-    }
-    var header = Header()
-    header.qr = true
-    header.ad = answer.isAuthenticated
-    header.rcode = UInt8(truncatingIfNeeded: answer.responseCode.rawValue)
-    let message = Message(
-      id: 0, header: header, questions: [Message.Entry(Question(name: question.name, type: question.type))],
-      answers: answer.answers, authorities: answer.authorities)
+    else { return }
+    guard link.mayWrite else { return counters.failedWrites += 1 }
     let life = Int64(lifetime) * 1_000
     let value = FleetValue(
-      message: message, scope: answer.scopePrefixLength, extendedError: answer.extendedError, stored: stored,
-      expires: now + life, provider: provider)
+      message: message, scope: scope, extendedError: extendedError, stored: stored, expires: now + life,
+      provider: provider)
     let key = keys.answer(question)
-    return value.octets(for: key, keys).map {
-      WriteQueue.Write(question: question, key: key, value: $0, lifetime: life)
+    guard let octets = value.octets(for: key, keys) else { return }
+    if leases[question] != nil { leases[question] = true }
+    for dropped in writes.add(WriteQueue.Write(question: question, key: key, value: octets, lifetime: life)) {
+      release(dropped.question)
     }
+    if !writeTimer.isSet { writeTimer.set(after: .zero, on: loop, for: self) { $0.write() } }
   }
 
   /// Writes queued values, as many as may be in flight.

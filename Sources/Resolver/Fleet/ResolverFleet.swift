@@ -8,8 +8,6 @@ import Fleet
 import Frontend
 import HTTPDNS
 import MessageCache
-import Store
-import Telemetry
 import Upstreams
 
 extension Resolver {
@@ -57,29 +55,31 @@ extension Resolver {
     guard let fleet, let first = firstProvider(fetch.asked), let shared = sharedQuestion(fetch.asked, first) else {
       return await askProviders(fetch)
     }
-    let look = await fleet.look(for: shared, providerTimeout: first.timeout, median: first.medianRoundTrip) {
-      value throws(FleetRejection) in
-      try self.finish(value, to: fetch.asked, fleet)
-    }
+    var lookup = FleetLookup(of: shared, in: fleet, for: .query, providerTimeout: first.timeout)
     defer { fleet.releaseLease(shared) }
-    switch look {
-    case .found(let result): return result
-    case .alone, .leads: return fetch.isDisplaced ? .failure(.limited(.places)) : await askProviders(fetch)
+    while case .found(let value) = await lookup.next(median: first.medianRoundTrip) {
+      do throws(FleetRejection) {
+        let result = try finish(value, to: fetch.asked)
+        lookup.accept()
+        return result
+      } catch { lookup.reject(error) }
     }
+    return fetch.isDisplaced ? .failure(.limited(.places)) : await askProviders(fetch)
   }
 
   /// Converts a value of the store to an answer, by the same rules as for a provider's response.
-  func finish(
-    _ value: FleetValue, to asked: ResolverQuestion, _ fleet: FleetLevel
-  ) throws(FleetRejection) -> FetchResult {
-    let (question, route) = (asked.question, asked.route)
+  private func finish(_ found: FoundValue, to asked: ResolverQuestion) throws(FleetRejection) -> FetchResult {
+    let (value, question, route) = (found.value, asked.question, asked.route)
     guard value.scope ?? 0 <= asked.subnet.prefix?.length ?? 0 else { throw .records }
     let providers = route.providers.map { asked.configuration.upstreams[$0] }
     var policy = AnswerPolicy(
       // AD of untrusted providers was cleared by the daemon that wrote the value.
       ttl: route.ttl, trustsAD: providers.contains(where: \.trustsAD),
       rebindFilter: route.filtersPrivate ? asked.configuration.settings.rebindFilter : nil)
-    let (answer, rest) = try fleet.answer(value, to: question) { policy.finish($0, to: question)?.lifetime }
+    var answer = try HTTPDNSAnswer(value, to: question)
+    let rest = try found.rest(longest: policy.lifetime(of: answer, to: question))
+    answer.answers = found.aged(answer.answers, rest: rest)
+    answer.authorities = found.aged(answer.authorities, rest: rest)
     // The TTL limits were applied when the value was written: do not raise TTLs again, and do not exceed its remaining
     // life.
     policy.ttl.lowest = 0
@@ -99,13 +99,21 @@ extension Resolver {
     _ answer: HTTPDNSAnswer, _ finished: FinishedAnswer?, to asked: ResolverQuestion, from upstream: any Upstream,
     sentAt: BootInstant
   ) {
-    guard let fleet, let finished, let shared = sharedQuestion(asked, upstream) else { return }
-    var answer = answer
-    answer.isAuthenticated = answer.isAuthenticated && upstream.trustsAD
+    guard let fleet, let finished, let shared = sharedQuestion(asked, upstream), !answer.isEmptyAmbiguous,
+      answer.responseCode == .noError || answer.responseCode == .nxDomain
+    else { return }
+    var header = Header()
+    header.qr = true
+    header.ad = answer.isAuthenticated && upstream.trustsAD
+    header.rcode = UInt8(truncatingIfNeeded: answer.responseCode.rawValue)
+    let message = Message(
+      id: 0, header: header, questions: [Message.Entry(Question(name: shared.name, type: shared.type))],
+      answers: answer.answers, authorities: answer.authorities)
     // A scope for another subnet than the client's says nothing about the client.
     let sent = upstream.subnet(for: asked.question.clientSubnet)
-    if sent == nil || sent != asked.question.clientSubnet { answer.scopePrefixLength = nil }
-    fleet.publish(answer, to: shared, from: upstream.name, lifetime: finished.lifetime, sentAt: sentAt)
+    fleet.publish(
+      message, scope: sent == nil || sent != asked.question.clientSubnet ? nil : answer.scopePrefixLength,
+      extendedError: answer.extendedError, to: shared, from: upstream.name, lifetime: finished.lifetime, sentAt: sentAt)
   }
 
   // MARK: Flushes
@@ -118,11 +126,6 @@ extension Resolver {
     let counts = await flush(NameSelection(names))
     return (counts, await announcement?.value)
   }
-
-  /// Handles a reply of the stream of flushes.
-  ///
-  /// - Returns: whether to send the next XREAD at once.
-  package func took(flushes reply: RESPValue) -> Bool { fleet?.received(reply) ?? false }
 
   private func announce(_ names: FlushedNames) async -> FlushReach? { await fleet?.announce(names) }
 
@@ -150,29 +153,26 @@ extension Resolver {
     guard let fleet, let asked = question(wanted.asked), let first = firstProvider(asked),
       let shared = sharedQuestion(asked, first)
     else { return .ours }
-    let turn = await fleet.refresh(
-      shared, providerTimeout: first.timeout, expiresAt: expiresAt, mayWait: mayWait
-    ) { value throws(FleetRejection) in
-      try self.finish(value, to: asked, fleet)
-    }
-    switch turn {
-    case .found(let result):
-      // A fetch for a client is in flight and stores its own answer.
-      guard let answer = result.answer, inFlight[asked.key] == nil else { return .ours }
-      insert(
-        answer, to: asked,
-        EntryOrigin(
-          source: result.source, epoch: cache.epoch, network: network.number, heat: wanted.heat,
-          hits: 0, client: .ourselves))
-      fleet.counters.adopted += 1
-      return .adopted
-    case .leads:
-      fleet.counters.led += 1
-      return .ours
-    case .alone:
-      fleet.counters.alone += 1
-      return .ours
-    case .waits: return .theirs
+    var lookup = FleetLookup(
+      of: shared, in: fleet, for: .refresh(expiresAt: expiresAt, mayWait: mayWait), providerTimeout: first.timeout)
+    while true {
+      switch await lookup.next() {
+      case .found(let value):
+        do throws(FleetRejection) {
+          let result = try finish(value, to: asked)
+          // A fetch for a client is in flight and stores its own answer.
+          guard let answer = result.answer, inFlight[asked.key] == nil else { return .ours }
+          insert(
+            answer, to: asked,
+            EntryOrigin(
+              source: result.source, epoch: cache.epoch, network: network.number, heat: wanted.heat,
+              hits: 0, client: .ourselves))
+          lookup.accept()
+          return .adopted
+        } catch { lookup.reject(error) }
+      case .leads, .alone: return .ours
+      case .waits: return .theirs
+      }
     }
   }
 
@@ -182,6 +182,16 @@ extension Resolver {
       return
     }
     fleet.releaseLease(shared)
+  }
+}
+
+extension HTTPDNSAnswer {
+  /// Reads the answer in a value of the store as the provider gave it, with the checks of a provider's own response.
+  fileprivate init(_ value: FleetValue, to question: HTTPDNSQuestion) throws(FleetRejection) {
+    do throws(HTTPDNSFailure) { self = try HTTPDNSAnswer(value.message, to: question) } catch { throw .records }
+    guard responseCode == .noError || responseCode == .nxDomain else { throw .records }
+    (scopePrefixLength, extendedError) = (value.scope, value.extendedError)
+    isAuthenticated = value.message.header.ad
   }
 }
 
