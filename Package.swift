@@ -77,7 +77,8 @@ let layer1: [Target] =
   + module("Terminal")
   + module("PublicSuffixes", ["DNSWire", "CPublicSuffix"])
 
-// Layer 2: one responsibility each. Two know another module of the layer: Listener FairShares, Persistence MessageCache.
+// Layer 2: one responsibility each. Three know others of the layer: Listener FairShares, Persistence MessageCache, Fleet
+// Store and Persistence.
 let layer2: [Target] =
   module("HTTPDNS", ["DNSWire", "Ciphers", "HTTPMessage", "CJSON"], data: true)
   + module("MessageCache", ["DNSWire", "CHotPath"])
@@ -88,12 +89,14 @@ let layer2: [Target] =
   + module("LocalDNS", ["EventLoop", "DNSWire", "Files"], tests: ["CEvent", "LocalDNSTestSupport"])
   + module("Refresh")
   + module("Ranking", ["DNSWire"])
-  + module("Fleet", ["DNSWire", "Ciphers", "Files"])
   + module("Probing", ["EventLoop", "CSocket"])
   + module("Store", ["EventLoop", "CTLS"], tests: ["TLSTestSupport"])
   + module("FairShares", ["DNSWire", "CHotPath", "PublicSuffixes"])
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
   + module("Persistence", ["MessageCache", "EventLoop", "Ciphers", "Files"], tests: ["DNSWire"])
+  + module(
+    "Fleet", ["DNSWire", "EventLoop", "Ciphers", "Files", "Telemetry", "Store", "Persistence"],
+    tests: ["FleetTestSupport"])
   + module("HTTPServer", ["EventLoop", "HTTPMessage", "CEvent", "CTLS"], tests: ["HTTPTestSupport"])
   + module("SystemSetup", ["Files", "CAccess"])
 
@@ -113,7 +116,7 @@ func part(_ name: String, _ dependencies: [Target.Dependency], tests: [Target.De
     .testTarget(
       name: "\(name)Tests",
       dependencies: daemonParts + daemonLibraries + [
-        "ForwarderTestSupport", "LocalDNSTestSupport", "TestSupport",
+        "ForwarderTestSupport", "FleetTestSupport", "LocalDNSTestSupport", "TestSupport",
       ] + tests,
       cSettings: glibc, swiftSettings: testSettings),
   ]
@@ -136,7 +139,7 @@ let layer3: [Target] =
     "Resolver",
     [
       "Frontend", "Upstreams", "DNSWire", "EventLoop", "Configuration", "MessageCache", "Routing", "Refresh", "Ranking",
-      "Probing", "Fleet", "Store", "HTTPDNS", "LocalDNS", "Persistence", "FairShares", "Files", "Telemetry",
+      "Probing", "Fleet", "HTTPDNS", "LocalDNS", "Persistence", "FairShares", "Files", "Telemetry",
     ])
 
 // Layer 4: the assembly and the two HTTP faces. Layer 5: the programs.
@@ -208,6 +211,10 @@ let programs: [Target] =
     .target(
       name: "LocalDNSTestSupport", dependencies: ["LocalDNS", "EventLoop", "DNSWire", "TestSupport"],
       path: "Tests/LocalDNSTestSupport", cSettings: glibc, swiftSettings: strict),
+    // A store in memory for several daemons on a virtual clock.
+    .target(
+      name: "FleetTestSupport", dependencies: ["Fleet", "Store", "EventLoop", "DNSWire", "TestSupport"],
+      path: "Tests/FleetTestSupport", cSettings: glibc, swiftSettings: strict),
     .target(
       name: "HTTPTestSupport", dependencies: ["EventLoop", "CEvent"], path: "Tests/HTTPTestSupport", cSettings: glibc,
       swiftSettings: strict),

@@ -6,6 +6,7 @@ import Configuration
 import DNSWire
 import EventLoop
 import Files
+import Fleet
 import Frontend
 import Logging
 import MessageCache

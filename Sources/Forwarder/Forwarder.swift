@@ -6,6 +6,7 @@ import Configuration
 import DNSWire
 import EventLoop
 import FairShares
+import Fleet
 import Frontend
 import Glibc
 import HTTPClient

@@ -1,6 +1,7 @@
 // ForwarderStatistics.swift -- all statistics of a running forwarder at one moment, as a value.
 
 import EventLoop
+import Fleet
 import Frontend
 import Listener
 import LocalDNS

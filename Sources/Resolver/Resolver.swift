@@ -5,6 +5,7 @@
 import DNSWire
 import EventLoop
 import FairShares
+import Fleet
 import Frontend
 import HTTPDNS
 import MessageCache

@@ -1,7 +1,6 @@
 // FleetMetrics.swift -- the metrics of the store that daemons share.
 
 import Fleet
-import Resolver
 import Store
 import Upstreams
 

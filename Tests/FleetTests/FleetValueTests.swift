@@ -210,3 +210,26 @@ private let sealed = FleetKeys(namespace: "httpdnsd", site: "", secret: secret)
     #expect(written(value { $0.message.answers = records }, sealed) == nil)
   }
 }
+
+@Suite struct `A value that was found` {
+  private let found = FoundValue(value(), readAt: now + 10_500)
+
+  @Test func `lives as long as is left of it and of its answer`() throws {
+    #expect(try found.rest(longest: 60) == 39)
+    #expect(try found.rest(longest: 3_600) == 39)
+    // The provider may have taken 5 s.
+    #expect(try found.rest(longest: 55) == 39)
+    #expect(throws: FleetRejection.lifetime) { try found.rest(longest: 54) }
+    let early = FoundValue(value { $0.stored = now }, readAt: now - 500)
+    #expect(try early.rest(longest: 50) == 50)
+    #expect(throws: FleetRejection.lifetime) { try early.rest(longest: 49) }
+  }
+
+  @Test func `has TTLs that are reduced by its age, but not below what is left of it`() {
+    var records = value().message.answers
+    for (ttl, left) in [(60, 39), (100, 79), (10, 39), (0, 39)] as [(UInt32, UInt32)] {
+      records[0].ttl = ttl
+      #expect(found.aged(records, rest: 39).map(\.ttl) == [left])
+    }
+  }
+}

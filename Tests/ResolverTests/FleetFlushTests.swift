@@ -2,12 +2,12 @@
 
 import DNSWire
 import EventLoop
-import Fleet
 import HTTPDNS
 import Store
 import TestSupport
 import Testing
 
+@testable import Fleet
 @testable import ForwarderTestSupport
 @testable import Frontend
 @testable import Resolver

@@ -3,14 +3,14 @@
 import Configuration
 import DNSWire
 import EventLoop
-import Fleet
+import FleetTestSupport
 import HTTPDNS
 import MessageCache
 import Refresh
-import Store
 import TestSupport
 import Testing
 
+@testable import Fleet
 @testable import ForwarderTestSupport
 @testable import Frontend
 @testable import Resolver
@@ -74,28 +74,12 @@ final class FleetScene {
     _ scene: ResolverScene, _ number: Int, _ secret: [UInt8]? = FleetScene.secret, start: UInt8 = 0,
     ledger: FleetLedger = FleetLedger()
   ) {
-    let keys = FleetKeys(namespace: "httpdnsd", site: "", secret: secret)
-    let link = store.link()
     let notes = notes
-    nonisolated(unsafe) let fleet = FleetLevel(
-      FleetLevel.Settings(keys: keys), over: link, on: loop,
-      identity: [UInt8](repeating: UInt8(number), count: 15) + [start],
-      member: FleetMember(id: "\(number).\(start)", version: "1", fingerprint: "f.s.r", host: "h\(number)"),
-      ledger: ledger
-    ) { notes.add($0.text) }
-    link.onUp = { fleet.connected() }
-    fleet.connected()
-    scene.resolver.assumeIsolated { $0.use(fleet) }
     if streams.indices.contains(number) { streams[number].isAway = true }
-    let stream = store.stream()
-    fleet.onLoss = { stream.connect() }
-    stream.onChange = { fleet.flushesConnected($0) }
+    let (level, stream) = store.join(number, secret: secret, start: start, ledger: ledger) { notes.add($0.text) }
+    nonisolated(unsafe) let fleet = level
+    scene.resolver.assumeIsolated { $0.use(fleet) }
     if streams.indices.contains(number) { streams[number] = stream } else { streams.append(stream) }
-    stream.read {
-      fleet.nextFlush
-    } _: { reply in
-      fleet.received(reply)
-    }
   }
 
   func fleet(_ number: Int) -> FleetLevel {
@@ -354,25 +338,6 @@ final class FleetScene {
       let ttl = try #require(try fleet.ask(1).answers.first?.ttl)
       #expect(fleet.transfers == 1 && (58...60).contains(ttl), "\(error): \(ttl)")
     }
-  }
-
-  @Test func `the store's clock is measured by a short round trip, and not often`() throws {
-    let fleet = FleetScene(1)
-    #expect(fleet.store.commands["TIME"] == 1)
-    // As on a machine that is busy at first.
-    fleet.store.latency = .milliseconds(400)
-    fleet.fleet(0).hasSlept()
-    fleet.loop.advance(by: .milliseconds(500))
-    fleet.store.latency = .milliseconds(1)
-    fleet.loop.advance(by: .seconds(1))
-    #expect(fleet.store.commands["TIME"] == 4)
-    let time = try #require(fleet.fleet(0).clock.time(at: fleet.loop.now.nanoseconds))
-    #expect(abs(time - fleet.store.time) <= 1)
-    // A store that is far away.
-    fleet.store.latency = .milliseconds(100)
-    fleet.fleet(0).hasSlept()
-    fleet.loop.advance(by: .seconds(60))
-    #expect(fleet.store.commands["TIME"] == 9)
   }
 
   @Test func `after a sleep nothing is used before the store's clock is known again`() throws {

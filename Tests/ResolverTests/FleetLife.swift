@@ -3,12 +3,12 @@
 import Configuration
 import DNSWire
 import EventLoop
-import Fleet
+import FleetTestSupport
 import Glibc
 import HTTPDNS
-import Store
 import TestSupport
 
+@testable import Fleet
 @testable import ForwarderTestSupport
 @testable import Frontend
 @testable import Resolver
@@ -54,17 +54,8 @@ private final class FleetLifeDaemon {
     ) { _ in }
     var random = SeededGenerator(seed: seed)
     level.jitter = { .random(in: 0...1, using: &random) }
-    link.onUp = { level.connected() }
-    level.connected()
     scene.resolver.assumeIsolated { $0.use(level) }
-    stream = store.stream()
-    level.onLoss = { [stream] in stream.connect() }
-    stream.onChange = { level.flushesConnected($0) }
-    stream.read {
-      level.nextFlush
-    } _: { reply in
-      level.received(reply)
-    }
+    stream = store.connect(level, over: link)
     self.level = level
     units = AccountUnits(level, account: "account", isLimited: plan.limit > 0)
   }

@@ -5,7 +5,6 @@ import Fleet
 import Forwarder
 import HTTPMessage
 import HTTPServer
-import Resolver
 import Store
 import Telemetry
 import Upstreams

@@ -2,6 +2,7 @@
 
 import DNSWire
 import EventLoop
+import Fleet
 import Forwarder
 import Frontend
 import HTTPMessage

@@ -2,7 +2,6 @@
 
 import EventLoop
 import Files
-import Fleet
 import Store
 
 extension FleetLevel {

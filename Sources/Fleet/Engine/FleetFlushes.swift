@@ -8,9 +8,7 @@
 // applies as soon as the entry is read (`FlushLog`). In the cache it may apply later: a pass through the whole cache is
 // expensive, so flushes within a second share one, and unauthenticated flushes are limited to a few a minute.
 
-import DNSWire
 import EventLoop
-import Fleet
 import Store
 
 /// A flush of another daemon, to be carried out in this daemon's cache.
@@ -150,7 +148,7 @@ extension FleetLevel {
     guard isNew else { return }
     if let refusalLoggedAt, loop.now - refusalLoggedAt < FleetLevel.refusalPause { return }
     refusalLoggedAt = loop.now
-    log(FleetNote(isProblem: true, text: "ignored a flush from the store: different secret, or corrupt entry"))
+    log("ignored a flush from the store: different secret, or corrupt entry")
   }
 
   /// All entries are read: carries out the backlog.
@@ -179,10 +177,8 @@ extension FleetLevel {
     waitingFlushes.add(batch)
     guard !flushTimer.isSet, let oldest = recentFlushes.first else { return }
     log(
-      FleetNote(
-        isProblem: false,
-        text: "more than \(FleetLevel.mostPerMinute) unauthenticated flushes within 60 s: "
-          + "further ones are delayed for up to 60 s"))
+      "more than \(FleetLevel.mostPerMinute) unauthenticated flushes within 60 s: "
+        + "further ones are delayed for up to 60 s", isProblem: false)
     flushTimer.set(after: max(.zero, oldest + .seconds(60) - loop.now), on: loop, for: self) {
       let waiting = $0.waitingFlushes
       $0.waitingFlushes = FlushBatch()
@@ -217,13 +213,13 @@ extension FleetLevel {
   }
 
   /// Records this daemon's own flush: values of the store that were fetched until now are not used.
-  func recordFlush(_ names: FlushedNames) {
+  package func recordFlush(_ names: FlushedNames) {
     loop.assertCurrent()
     flushes.record(names, at: clock.time(at: loop.now.nanoseconds) ?? latestFlush)
   }
 
   /// Adds a flush to the stream, then counts the daemons that read it. Each of the commands times out after 1 s.
-  func announce(_ names: FlushedNames) async -> FlushReach {
+  package func announce(_ names: FlushedNames) async -> FlushReach {
     loop.assertCurrent()
     link.requestUse()
     guard let now = clock.time(at: loop.now.nanoseconds) else { return .failed("the store is \(report.state)") }

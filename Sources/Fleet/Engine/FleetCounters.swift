@@ -1,6 +1,5 @@
 // FleetCounters.swift -- counters of the shared cache, for metrics and commands.
 
-import Fleet
 import Store
 import Telemetry
 

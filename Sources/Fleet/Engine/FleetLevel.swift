@@ -8,7 +8,6 @@
 
 import DNSWire
 import EventLoop
-import Fleet
 import Store
 import Telemetry
 
@@ -74,7 +73,7 @@ package final class FleetLevel {
   let walkTimer = OwnedTimer()
   var flushedAt: BootInstant?
   /// Carries out a flush of another daemon in this one's cache.
-  var flushHere: ((RemoteFlush) -> Void)?
+  package var flushHere: ((RemoteFlush) -> Void)?
   /// Called when the store was replaced or has lost its data. The owner must read the stream again from its start.
   package var onLoss: (() -> Void)?
   /// The units of each account.
@@ -101,7 +100,7 @@ package final class FleetLevel {
   let member: FleetMember
   /// Identifies this daemon in its flushes and leases: 16 random octets.
   let identity: [UInt8]
-  let log: @Sendable (FleetNote) -> Void
+  private let note: @Sendable (FleetNote) -> Void
   /// Returns a number from 0 to 1, so that daemons that wait for the same answer do not poll at the same time.
   var jitter: () -> Double = { .random(in: 0...1) }
   private var writes = WriteQueue()
@@ -140,10 +139,13 @@ package final class FleetLevel {
     self.identity = identity
     self.member = member
     self.ledger = ledger
-    log = note
+    self.note = note
   }
 
   var keys: FleetKeys { settings.keys }
+
+  /// - Parameter isProblem: whether the operator must act.
+  package func log(_ text: String, isProblem: Bool = true) { note(FleetNote(isProblem: isProblem, text: text)) }
 
   // MARK: Lookups
 
@@ -212,7 +214,7 @@ package final class FleetLevel {
 
   /// Releases the lease, if this daemon holds it, unless an answer is queued: then it is released after the write. Call
   /// this when the provider was asked, whatever the outcome.
-  func releaseLease(_ question: FleetQuestion) {
+  package func releaseLease(_ question: FleetQuestion) {
     if leases[question] == false { release(question) }
   }
 
@@ -248,7 +250,7 @@ package final class FleetLevel {
   ///   - scope: SCOPE PREFIX-LENGTH for the subnet of the question; nil for none.
   ///   - lifetime: for how long this daemon caches the answer, in seconds.
   ///   - sentAt: when the provider was asked; a flush after that covers the answer.
-  func publish(
+  package func publish(
     _ message: Message, scope: Int?, extendedError: ExtendedError?, to question: FleetQuestion,
     from provider: String, lifetime: UInt32, sentAt: BootInstant
   ) {

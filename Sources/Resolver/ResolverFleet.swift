@@ -5,7 +5,6 @@ import DNSWire
 import EventLoop
 import FairShares
 import Fleet
-import Frontend
 import HTTPDNS
 import MessageCache
 import Upstreams
@@ -23,8 +22,7 @@ extension Resolver {
   private func carryOut(_ flush: RemoteFlush) async {
     let counts = await self.flush(NameSelection(flush.names), storedBefore: flush.before)
     if let problem = counts.saveProblem {
-      fleet?.log(
-        FleetNote(isProblem: true, text: "cannot rewrite the cache file after a remote flush: \(problem)"))
+      fleet?.log("cannot rewrite the cache file after a remote flush: \(problem)")
     }
   }
 

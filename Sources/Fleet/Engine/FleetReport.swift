@@ -1,8 +1,6 @@
 // FleetReport.swift -- the state of the shared cache, for commands and metrics.
 
-import DNSWire
 import EventLoop
-import Fleet
 import Store
 
 /// The state of the store, and of this daemon in the fleet.

@@ -6,8 +6,8 @@ import Store
 import TestSupport
 
 /// The server: strings, counters, a sorted set and a stream, as far as the fleet uses them.
-final class ScriptedStore: @unchecked Sendable {
-  enum Condition {
+package final class ScriptedStore: @unchecked Sendable {
+  package enum Condition {
     case works
     /// It takes commands and never answers.
     case silent
@@ -17,68 +17,70 @@ final class ScriptedStore: @unchecked Sendable {
     case readOnly
   }
 
-  struct Value {
-    var octets: [UInt8]
-    var expiresAt: BootInstant?
+  package struct Value {
+    package var octets: [UInt8]
+    package var expiresAt: BootInstant?
+
+    package init(octets: [UInt8], expiresAt: BootInstant?) { (self.octets, self.expiresAt) = (octets, expiresAt) }
   }
 
-  var condition = Condition.works { didSet { reconnect() } }
+  package var condition = Condition.works { didSet { reconnect() } }
   /// The time between a command and its reply.
-  var latency = Duration.microseconds(200)
+  package var latency = Duration.microseconds(200)
   /// Commands that the user may not send.
-  var refused: Set<String> = []
+  package var refused: Set<String> = []
   /// The key of an epoch that is another one each time.
-  var changesEpoch: [UInt8]?
+  package var changesEpoch: [UInt8]?
   /// By how many seconds its clock is ahead.
-  var clockOffset: Int64 = 0
+  package var clockOffset: Int64 = 0
   /// Also those that have expired since they were last asked for.
-  var values: [[UInt8]: Value] = [:]
-  var members: [[UInt8]: Int64] = [:]
+  package var values: [[UInt8]: Value] = [:]
+  package var members: [[UInt8]: Int64] = [:]
   /// Commands by name.
-  private(set) var commands: [String: Int] = [:]
-  fileprivate let loop: SimulatedLoop
+  package private(set) var commands: [String: Int] = [:]
+  let loop: SimulatedLoop
   private var links: [ScriptedLink] = []
   /// The stream of flushes: entries by when they were added, in milliseconds of the store's clock, and their number then.
   private var entries: [(time: Int64, number: Int64, fields: [[UInt8]])] = []
   private var streams: [ScriptedStream] = []
 
-  init(on loop: SimulatedLoop) { self.loop = loop }
+  package init(on loop: SimulatedLoop) { self.loop = loop }
 
-  func link() -> ScriptedLink {
+  package func link() -> ScriptedLink {
     let link = ScriptedLink(self)
     links.append(link)
     return link
   }
 
   /// A connection that reads the stream of flushes.
-  func stream() -> ScriptedStream {
+  package func stream() -> ScriptedStream {
     let stream = ScriptedStream(self)
     streams.append(stream)
     return stream
   }
 
   /// It has lost everything.
-  func flushAll() { (values, members, entries) = ([:], [:], []) }
+  package func flushAll() { (values, members, entries) = ([:], [:], []) }
 
-  var keys: [String] {
+  package var keys: [String] {
     values.filter { !isOver($0.value) }.keys.map { String(decoding: $0, as: UTF8.self) }.sorted()
   }
 
   /// All links are made again, as after a restart.
-  func reconnect() {
+  package func reconnect() {
     for link in links { link.storeHasChanged() }
     // One that is silent or takes no writes keeps its connections.
     if condition == .works || condition == .down { for stream in streams { stream.connect() } }
   }
 
   /// Milliseconds of its clock.
-  var time: Int64 { (1_800_000_000 + clockOffset) * 1_000 + loop.now.nanoseconds / 1_000_000 }
+  package var time: Int64 { (1_800_000_000 + clockOffset) * 1_000 + loop.now.nanoseconds / 1_000_000 }
 
   private func isOver(_ value: Value) -> Bool { value.expiresAt.map { $0 <= loop.now } ?? false }
 
   /// Runs a command at once.
   @discardableResult
-  func run(_ words: [[UInt8]]) -> RESPValue {
+  package func run(_ words: [[UInt8]]) -> RESPValue {
     let name = String(decoding: words[0], as: UTF8.self)
     commands[name, default: 0] += 1
     func number(_ index: Int) -> Int64 {
@@ -144,7 +146,7 @@ extension ScriptedStore {
   }
 
   /// Adds an entry with a time that its clock does not have.
-  func entry(at time: Int64, number: Int64 = 0, _ fields: [[UInt8]]) {
+  package func entry(at time: Int64, number: Int64 = 0, _ fields: [[UInt8]]) {
     entries.append((time, number, fields))
     for stream in streams { stream.wake() }
   }
@@ -164,28 +166,28 @@ extension ScriptedStore {
 }
 
 /// One daemon's connection that waits for flushes.
-final class ScriptedStream: @unchecked Sendable {
+package final class ScriptedStream: @unchecked Sendable {
   private let store: ScriptedStore
   private var reading: (words: () -> [[UInt8]], take: (RESPValue) -> Bool)?
   private var isWoken = false
   private var isConnected = false
   /// Whether the daemon is not connected.
-  var isAway = false { didSet { connect() } }
+  package var isAway = false { didSet { connect() } }
   /// Called when it is connected, and when it is not any more.
-  var onChange: ((Bool) -> Void)?
+  package var onChange: ((Bool) -> Void)?
   /// The time between an entry and its arrival.
-  var latency: Duration?
+  package var latency: Duration?
 
-  init(_ store: ScriptedStore) { self.store = store }
+  package init(_ store: ScriptedStore) { self.store = store }
 
   /// Reads from now on: `words` gives the next command, `take` gets its reply.
-  func read(_ words: @escaping () -> [[UInt8]], _ take: @escaping (RESPValue) -> Bool) {
+  package func read(_ words: @escaping () -> [[UInt8]], _ take: @escaping (RESPValue) -> Bool) {
     reading = (words, take)
     connect()
   }
 
   /// Connects again, if the store takes connections.
-  func connect() {
+  package func connect() {
     if isConnected { onChange?(false) }
     isConnected = !isAway && (store.condition == .works || store.condition == .readOnly)
     guard isConnected else { return }
@@ -211,24 +213,24 @@ final class ScriptedStream: @unchecked Sendable {
 }
 
 /// One daemon's connection, with a breaker that opens for a second after three timeouts.
-final class ScriptedLink: StoreLink, @unchecked Sendable {
+package final class ScriptedLink: StoreLink, @unchecked Sendable {
   /// What a PING may take that closes the breaker.
   private static let timeout = Duration.milliseconds(20)
   private let store: ScriptedStore
   private var timeouts = 0
   private var isBroken = false
   /// Whether the daemon has been stopped.
-  var isCut = false
-  var isUp: Bool { !isBroken && !isCut && store.condition != .down }
-  var mayWrite: Bool { store.condition != .readOnly }
+  package var isCut = false
+  package var isUp: Bool { !isBroken && !isCut && store.condition != .down }
+  package var mayWrite: Bool { store.condition != .readOnly }
   /// Called when it can be used again.
-  var onUp: (() -> Void)?
+  package var onUp: (() -> Void)?
 
-  init(_ store: ScriptedStore) { self.store = store }
+  package init(_ store: ScriptedStore) { self.store = store }
 
-  func requestUse() {}
+  package func requestUse() {}
 
-  func call(_ words: [[UInt8]], timeout: Duration, _ done: @escaping Completion) {
+  package func call(_ words: [[UInt8]], timeout: Duration, _ done: @escaping Completion) {
     let loop = store.loop
     guard isUp else {
       loop.schedule(after: .zero) { done(.failure(.open)) }
@@ -248,7 +250,7 @@ final class ScriptedLink: StoreLink, @unchecked Sendable {
     loop.schedule(after: store.latency) { [self] in done(result(words)) }
   }
 
-  func post(_ words: [[UInt8]], _ done: Completion?) {
+  package func post(_ words: [[UInt8]], _ done: Completion?) {
     guard isUp, store.condition != .silent else {
       store.loop.schedule(after: .seconds(1)) { done?(.failure(.closed)) }
       return

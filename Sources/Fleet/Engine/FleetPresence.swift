@@ -7,7 +7,6 @@
 
 import EventLoop
 import Files
-import Fleet
 import Store
 
 extension FleetLevel {

@@ -4,7 +4,6 @@
 // accepts or rejects it. After a rejection the lookup goes on as if the store had no answer.
 
 import EventLoop
-import Fleet
 import Store
 
 /// A lookup for a client's question, or before a refresh. Resolver's loop only.
@@ -91,30 +90,28 @@ package struct FleetLookup {
       fleet.link.requestUse()
       return alone(.open)
     }
-    var end: Int64?
+    var end = Int64.min
     if case .refresh(let expiresAt, _) = purpose {
-      end = expiresAt.map { now + ($0 - fleet.loop.now.nanoseconds) / 1_000_000 + FleetLookup.youngerBy }
+      end = expiresAt.map { now + ($0 - fleet.loop.now.nanoseconds) / 1_000_000 + FleetLookup.youngerBy } ?? end
       fleet.readUnits()
     } else if fleet.mayLook {
       fleet.readUnits()
     }
     switch await fleet.get(key, question, &left) {
-    case .value(let found):
-      if let end, found.value.expires <= end { return nil }
+    case .value(let found) where found.value.expires > end:
       // Unless the caller accepts it.
       first = .rejected
       return .found(found)
     case .failed(let result): return alone(result)
     case .rejected: first = .rejected
-    case .nothing: break
+    case .value, .nothing: break
     }
     return nil
   }
 
   /// Requests the lease; nil if another daemon holds it and its answer is awaited.
   private mutating func lease() async -> Step? {
-    let lease = await fleet.lease(question, providerTimeout, &left)
-    switch (lease, purpose) {
+    switch (await fleet.lease(question, providerTimeout, &left), purpose) {
     case (.won, .query):
       fleet.counters.count(first)
       fleet.counters.leases.won += 1
@@ -125,11 +122,11 @@ package struct FleetLookup {
     case (.lost, .query):
       fleet.counters.leases.lost += 1
       return nil
-    case (.lost, .refresh(_, mayWait: true)): return .waits
-    case (.lost, .refresh): return alone(first)
-    case (.none, _):
-      if case .query = purpose { fleet.counters.leases.failed += 1 }
+    case (.lost, .refresh(_, let mayWait)): return mayWait ? .waits : alone(first)
+    case (.none, .query):
+      fleet.counters.leases.failed += 1
       return alone(first)
+    case (.none, .refresh): return alone(first)
     }
   }
 

@@ -12,7 +12,6 @@ import Ciphers
 import DNSWire
 import EventLoop
 import Files
-import Fleet
 import Persistence
 
 /// The file `fleet` in the state directory.

@@ -2,7 +2,6 @@
 
 import EventLoop
 import Files
-import Fleet
 import Store
 
 extension FleetLevel {
@@ -83,9 +82,7 @@ extension FleetLevel {
     loggedDifference = difference
     let direction = difference > 0 ? "ahead of" : "behind"
     let text = "the store's clock is \(abs(difference)) s \(direction) this machine's"
-    log(
-      FleetNote(
-        isProblem: true, text: "\(text)\(keys.hasSecret ? ": the store is not used" : ""); set both clocks by NTP"))
+    log("\(text)\(keys.hasSecret ? ": the store is not used" : ""); set both clocks by NTP")
   }
 
   private static func number(_ value: RESPValue, in range: ClosedRange<Int64>) -> Int64? {
