@@ -76,7 +76,9 @@ final class HTTP2Conversation {
       case Self.settings where !sentLimits.isEmpty:
         limit = sentLimits.removeFirst()
         peer.note(acknowledged: limit)
-      case Self.ping where flags & Self.acknowledge == 0: send(Self.ping, Self.acknowledge, 0, payload)
+      case Self.ping where flags & Self.acknowledge == 0:
+        send(Self.ping, Self.acknowledge, 0, payload)
+        peer.pingWasAnswered?.open()
       case Self.reset: end(id)
       case Self.headers where !begin(id): continue
       case Self.headers, Self.data:

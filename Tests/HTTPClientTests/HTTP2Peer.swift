@@ -1,6 +1,7 @@
 // HTTP2Peer.swift -- what an HTTP/2 server of a test allows, what it does to a stream, and what it saw.
 
 import Synchronization
+import TestSupport
 
 /// Error codes, RFC 9113 section 7.
 enum HTTP2Error: UInt32, Sendable {
@@ -72,6 +73,8 @@ final class HTTP2Peer: Sendable {
   let http1Connections: Set<Int>
   /// Octets of the receive buffer of each connection; nil for the system's default.
   let room: Int32?
+  /// Opens when a PING has been answered. Until then no connection but the first shakes hands; nil if they need not wait.
+  let pingWasAnswered: Gate?
   private let state = Mutex(State())
 
   private struct State {
@@ -86,7 +89,7 @@ final class HTTP2Peer: Sendable {
   init(
     maxStreams: UInt32? = nil, laterStreams: UInt32? = nil, isStrict: Bool = false, silentConnections: Int = 0,
     lateConnections: Set<Int> = [], refusedConnections: Set<Int> = [], http1Connections: Set<Int> = [],
-    room: Int32? = nil
+    room: Int32? = nil, pingWasAnswered: Gate? = nil
   ) {
     self.maxStreams = maxStreams
     self.laterStreams = laterStreams ?? maxStreams
@@ -96,6 +99,7 @@ final class HTTP2Peer: Sendable {
     self.refusedConnections = refusedConnections
     self.http1Connections = http1Connections
     self.room = room
+    self.pingWasAnswered = pingWasAnswered
   }
 
   /// The most streams of one connection at a time under a limit that the client had acknowledged.

@@ -168,6 +168,7 @@ final class TestServer: Sendable {
 
   private func serve(_ descriptor: Int32, _ number: Int) {
     let context = peer.http1Connections.contains(number) ? plainTLS : tls
+    if number > 0 { peer.pingWasAnswered?.wait() }
     if !peer.refusedConnections.contains(number), let stream = ByteStream(descriptor, context) {
       if stream.isHTTP2 {
         HTTP2Conversation(stream, number, peer, react).run()
