@@ -109,7 +109,8 @@ let daemonLibraries: [Target.Dependency] = [
 ]
 let daemonParts: [Target.Dependency] = ["Frontend", "Upstreams", "Resolver"]
 
-/// A part of the daemon. Its tests may use all the others: their scenes join them. They do not know how they are assembled.
+/// A part of the daemon. Its tests may use all the others, which their scenes join, but not the forwarder, which assembles
+/// them.
 func part(_ name: String, _ dependencies: [Target.Dependency], tests: [Target.Dependency] = []) -> [Target] {
   [
     .target(name: name, dependencies: dependencies, cSettings: glibc, swiftSettings: strict),
