@@ -2,7 +2,6 @@
 
 import DNSWire
 import EventLoop
-
 import Testing
 import Upstreams
 

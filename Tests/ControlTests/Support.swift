@@ -5,7 +5,6 @@ import EventLoop
 import Fleet
 import Glibc
 import HTTPTestSupport
-
 import Synchronization
 import TestSupport
 

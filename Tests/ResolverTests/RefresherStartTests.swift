@@ -4,7 +4,6 @@ import DNSWire
 import EventLoop
 import HTTPDNS
 import MessageCache
-
 import Refresh
 import Synchronization
 import TestSupport
