@@ -219,6 +219,12 @@ struct NetworkTests {
       #expect(try code(from: machine.world, over: .tcp) == .refused)
       #expect(try code(from: machine.routers[0]) == .noError)
       #expect(daemon.log.contains("INFO listen.allow: the connected networks have changed: +"))
+      // A network that gives the mask 0.0.0.0 does not let everybody ask.
+      try machine.joinNetworkOfEverybody(as: "192.0.2.1")
+      try eventually("the network of everybody", within: .seconds(20)) {
+        daemon.log.contains("the connected networks have changed: +192.0.0.0/8") ? true : nil
+      }
+      #expect(try code(from: machine.world) == .refused)
     }
   }
 

@@ -89,6 +89,11 @@ final class NetworkNamespace {
   func joinSecondNetwork() throws { try runThere("ip", "address", "add", second, "dev", "eth0") }
   func leaveSecondNetwork() throws { try runThere("ip", "address", "delete", second, "dev", "eth0") }
 
+  /// The machine gets an address with the mask 0.0.0.0.
+  func joinNetworkOfEverybody(as address: String) throws {
+    try runThere("ip", "address", "add", "\(address)/0", "dev", "eth0", "noprefixroute")
+  }
+
   /// The link fails and comes back, with the same router behind it.
   func flap(over router: Int) throws {
     try runThere("ip", "link", "set", "eth0", "down")
