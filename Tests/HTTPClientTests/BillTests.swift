@@ -1,7 +1,7 @@
 // BillTests.swift -- every request that is put on the wire is counted, however it ends, and no other.
 
-import Dispatch
 import EventLoop
+import Foundation
 import Glibc
 import HTTPMessage
 import Synchronization
@@ -90,50 +90,100 @@ private final class FaultyService: Sendable {
   }
 }
 
-/// Carries requests to a server, one on each connection, but for some, which it carries nowhere.
-private final class SwallowingNetwork: Sendable {
-  let port: UInt16
-  private let listener: Int32
-  private let requests = Atomic(0)
-  private let count = Atomic(0)
+/// Carries connections to a server. What is sent on a connection that it holds is kept, and reaches the server at the end.
+private final class HoldingNetwork: Sendable {
+  /// A connection through the network.
+  private final class Way: Sendable {
+    let (client, server): (Int32, Int32)
+    /// What the client has sent since it is held.
+    private let kept = Mutex<[UInt8]?>(nil)
 
-  /// - Parameter swallows: whether the request of that number ends here.
-  init(before server: UInt16, swallows: @escaping @Sendable (Int) -> Bool) {
-    (listener, port) = listeningSocket(backlog: 16)
-    DispatchQueue.global().async { [listener, self] in
-      while case let client = accept(listener, .init(__sockaddr__: nil), nil), client >= 0 {
-        DispatchQueue.global().async { self.carry(client, to: server, swallows) }
+    init(_ client: Int32, _ server: Int32) { (self.client, self.server) = (client, server) }
+
+    func hold() { kept.withLock { $0 = $0 ?? [] } }
+
+    /// Carries what the client sends, until it ends.
+    func carryRequests() {
+      transfer(from: client) { octets in
+        kept.withLock { kept in
+          if kept == nil { send(server, octets) } else { kept!.append(contentsOf: octets) }
+        }
+      }
+    }
+
+    /// Carries what the server sends, until it ends.
+    func carryResponses() {
+      transfer(from: server) { send(client, $0) }
+      shutdown(client, Int32(SHUT_WR))
+    }
+
+    /// Carries what is kept, and the client's end.
+    func release() {
+      kept.withLock { send(server, $0?[...] ?? []) }
+      shutdown(server, Int32(SHUT_WR))
+    }
+
+    private func transfer(from source: Int32, _ take: (ArraySlice<UInt8>) -> Void) {
+      var octets = [UInt8](repeating: 0, count: 1 << 14)
+      while case let length = recv(source, &octets, octets.count, 0), length > 0 { take(octets[..<length]) }
+    }
+
+    private func send(_ descriptor: Int32, _ octets: ArraySlice<UInt8>) {
+      var rest = octets
+      while !rest.isEmpty {
+        let length = rest.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+        guard length > 0 else { return }
+        rest = rest.dropFirst(length)
       }
     }
   }
 
-  /// Requests that were taken and not carried on.
-  var swallowed: Int { count.load(ordering: .relaxed) }
+  let port: UInt16
+  private let listener: Int32
+  private let (requests, responses) = (DispatchGroup(), DispatchGroup())
+  private let ways = Mutex<[Way]>([])
 
-  func stop() {
-    shutdown(listener, Int32(SHUT_RDWR))
-    close(listener)
+  init(before server: UInt16) {
+    (listener, port) = listeningSocket(backlog: 16)
+    Thread.detachNewThread { [self] in
+      while case let client = accept(listener, .init(__sockaddr__: nil), nil), client >= 0 { carry(client, to: server) }
+    }
   }
 
-  /// Carries one request and its response.
-  private func carry(_ client: Int32, to server: UInt16, _ swallows: (Int) -> Bool) {
-    defer { close(client) }
-    var octets = [UInt8](repeating: 0, count: 4096)
-    let length = recv(client, &octets, octets.count, 0)
-    guard length > 0 else { return }
-    guard !swallows(requests.wrappingAdd(1, ordering: .relaxed).oldValue) else {
-      count.add(1, ordering: .relaxed)
-      // Until the client gives up.
-      _ = recv(client, &octets, octets.count, 0)
-      return
+  /// Holds the connections that are open.
+  func hold() {
+    for way in ways.withLock({ $0 }) { way.hold() }
+  }
+
+  /// Lets the server have what was kept, when the client has closed all connections.
+  func release() {
+    requests.wait()
+    for way in ways.withLock({ $0 }) { way.release() }
+  }
+
+  /// Ends when the server has closed all connections.
+  func stop() {
+    shutdown(listener, Int32(SHUT_RDWR))
+    responses.wait()
+    close(listener)
+    for way in ways.withLock({ $0 }) {
+      close(way.client)
+      close(way.server)
     }
+  }
+
+  private func carry(_ client: Int32, to server: UInt16) {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    defer { close(descriptor) }
     let address = SocketAddress(octets: [127, 0, 0, 1], port: server)!
-    guard address.withSockaddr({ connect(descriptor, .init(__sockaddr__: $0), $1) }) == 0 else { return }
-    _ = send(descriptor, octets, length, Int32(MSG_NOSIGNAL))
-    while case let length = recv(descriptor, &octets, octets.count, 0), length > 0 {
-      _ = send(client, octets, length, Int32(MSG_NOSIGNAL))
+    precondition(address.withSockaddr { connect(descriptor, .init(__sockaddr__: $0), $1) } == 0)
+    let way = Way(client, descriptor)
+    ways.withLock { $0.append(way) }
+    for (group, body) in [(requests, way.carryRequests), (responses, way.carryResponses)] {
+      group.enter()
+      Thread.detachNewThread {
+        body()
+        group.leave()
+      }
     }
   }
 }
@@ -207,23 +257,56 @@ private final class SwallowingNetwork: Sendable {
     #expect(sent > results)
   }
 
-  @Test func `has what a network in between swallows as well, and exactly that`() throws {
+  /// Sends requests, of which those after `hold` stay in the network until they are given up.
+  private static func send(_ origin: HTTPOrigin, through network: HoldingNetwork) async -> (answered: Int, sent: Int) {
+    var (answered, sent) = (0, 0)
+    for _ in 0..<10 {
+      for _ in 0..<3 {
+        let result = await origin.get()
+        if result.response != nil { answered += 1 }
+        sent += result.timesSent
+      }
+      network.hold()
+      for result in await origin.burst(4, timeout: .milliseconds(100)) { sent += result.timesSent }
+    }
+    return (answered, sent)
+  }
+
+  @Test func `has what a network in between swallows as well, and exactly that, over HTTP/1.1`() throws {
     let requests = Atomic(0)
-    // Each request has a connection of its own.
     let server = TestServer { _ in
       requests.add(1, ordering: .relaxed)
-      return .sendAndClose(response("x", fields: "Connection: close\r\n"))
+      return .send(response("x"))
     }
     defer { server.stop() }
-    let network = SwallowingNetwork(before: server.port) { $0 % 3 == 2 }
-    defer { network.stop() }
-    let sent = try withOrigin(port: network.port) { origin in
-      var sent = 0
-      for _ in 0..<60 { sent += await origin.get(timeout: .milliseconds(200)).timesSent }
-      return sent
+    let network = HoldingNetwork(before: server.port)
+    let (answered, sent) = try withOrigin(port: network.port) { await Self.send($0, through: network) }
+    let arrived = requests.load(ordering: .relaxed)
+    network.release()
+    network.stop()
+    #expect(answered == 30)
+    #expect(sent == requests.load(ordering: .relaxed))
+    #expect(arrived < sent)
+  }
+
+  @Test(.onBothStacks)
+  func `has what a network in between swallows as well, and exactly that, over HTTP/2`() throws {
+    let peer = HTTP2Peer()
+    let server = TestServer(tls: true, http2: true, peer: peer) { _ in .send("x") }
+    defer { server.stop() }
+    let network = HoldingNetwork(before: server.port)
+    let file = TemporaryFile(Certificates.authority)
+    let (answered, sent) = try withOrigin(port: network.port, scheme: .https) { options in
+      options.caFile = file.path
+    } body: {
+      await Self.send($0, through: network)
     }
-    #expect(comes { sent == requests.load(ordering: .relaxed) + network.swallowed })
-    #expect(network.swallowed >= 20)
+    let arrived = peer.requests
+    network.release()
+    network.stop()
+    #expect(answered >= 10)
+    #expect(sent == peer.requests)
+    #expect(arrived + 10 <= sent)
   }
 
   @Test func `a request is not sent once more than its owner lets it, over HTTP/1.1`() throws {
