@@ -263,12 +263,8 @@ package actor Resolver {
   /// measured since `networkHasChanged` was noted for the previous network.
   package func networkIsAnother() {
     ranker?.networkHasChanged()
-    for fetch in inFlight.values where fetch.network != network.number && fetch.held?.source.isLocalDNS == true {
-      fetch.held = nil
-      fetch.heldUntil = nil
-      fetch.hasAskedLocal = false
-      fetch.patienceEnd = loop.now
-      setTimer(fetch)
+    for fetch in inFlight.values {
+      if fetch.state.networkIsAnother(network.number, now: loop.now) { setTimer(fetch) }
     }
   }
 

@@ -62,7 +62,7 @@ extension Resolver {
         return result
       } catch { lookup.reject(error) }
     }
-    return fetch.isDisplaced ? .failure(.limited(.places)) : await askProviders(fetch)
+    return fetch.state.isDisplaced ? .failure(.limited(.places)) : await askProviders(fetch)
   }
 
   /// Converts a value of the store to an answer, by the same rules as for a provider's response.

@@ -133,7 +133,7 @@ extension Resolver {
   /// Whether a question may use the part of a provider's daily units that is reserved for names in use: its cached
   /// answer is in use, it is in `refresh.keep`, or it is a refresh.
   func isInUse(_ fetch: Fetch) -> Bool {
-    if fetch.isRefresh || refresher?.isOnKeepList(fetch.question) ?? false { return true }
+    if fetch.state.isRefresh || refresher?.isOnKeepList(fetch.question) ?? false { return true }
     return store.find(fetch.asked, now: loop.now)?.isInUse ?? false
   }
 

@@ -21,73 +21,30 @@ final class Fetch: QuestionInFlight, @unchecked Sendable {
   let domain: DomainKey
   /// The cache's epoch when it began: its answer belongs to the network of that time.
   let epoch: UInt32
-  /// The network whose LocalDNS was asked last; before that, the one on which it began.
-  var network: UInt32
-  /// When it began, or when the first client joined a refresh.
-  var startedAt: BootInstant
-  /// When the last attempt began. A client that retries a second later may start another one.
-  var lastAttempt: BootInstant
-  /// Attempts in progress.
-  var attempts = 0
+  /// What its clients get, and who is asked for it.
+  var state: FetchState
   /// The slots of the queries that wait for it.
   var slots: [Int] = []
   /// The clients of those over UDP, to recognise a retry.
   var askers = Askers()
   /// Its place among the questions in flight; nil if it has none or has lost it.
   var place: PlaceShares.Place?
-  /// Whether another question has its place while its transfers have not ended. It asks no further upstream.
-  var isDisplaced = false
-  /// The place in the route of the next provider to ask.
-  var nextProvider = 0
-  var askedProviders = 0
-  /// When the provider that was asked last has had its time, before which no other upstream's answer is given.
-  var providerEnd: BootInstant
-  /// How long that is.
-  var providerTime = Duration.zero
-  /// That provider; nil before.
+  /// The provider that was asked last; nil before.
   var provider: (any Upstream)?
-  /// When the next upstream is asked as well; nil if none is.
-  var patienceEnd: BootInstant?
-  /// When that is while the provider gives verdicts.
-  var usualPatienceEnd: BootInstant
   /// What carries it now.
   private var carriers: [any QuestionCarrier] = []
   /// Whether one of those has ended while it waited for a connection, because of other questions.
   private(set) var hasWaitedInVain = false
   /// Clients beside the first one, as many as have a turn of their own while it waits for a connection.
   private var others: [ClientKey] = []
-  /// The failure to report if no upstream has an answer: the first one that excludes LocalDNS, or the last one.
-  var failed: FetchResult?
-  /// The first empty answer that may only mean "not in the list".
-  var empty: FetchResult?
   /// Callers inside the daemon that wait for it.
   var continuations: [CheckedContinuation<ResolvedAnswer, Never>] = []
-  /// Fires at the next of these: the next upstream is asked as well, LocalDNS's answer is given, stale data is given, the last
-  /// moment.
+  /// Fires at the next event of the state.
   let timer = OwnedTimer()
-  /// Whether the clients have been answered.
-  var isAnswered = false
-  /// Whether that was with an upstream's answer, not with stale data or a failure.
-  var hasAnswer = false
-  /// Whether a provider has given a final reply without an answer, so that LocalDNS's answer no longer counts.
-  var isDecided = false
-  /// The answer to give if no better one arrives in time: LocalDNS's while a provider is asked, or a provider's empty one
-  /// while LocalDNS is asked.
-  var held: FetchResult?
-  /// When `held` is given at the latest; nil for the last moment.
-  var heldUntil: BootInstant?
-  /// When stale data is given if there is no answer; nil if there is no stale data.
-  var staleAt: BootInstant?
-  /// Whether no client waits: it refreshes a cached answer, and its failure changes nothing.
-  var isRefresh = false
   /// What the schedule of refreshes will remember of the entry.
   var heat: UInt32 = 0
   /// Hits that count as the entry's own.
   var hits: UInt32 = 0
-  /// Whether LocalDNS has been asked.
-  var hasAskedLocal = false
-  /// Whether LocalDNS is being asked.
-  var isAskingLocal = false
   /// Why each upstream but the last gave no answer; only for callers inside the daemon.
   private(set) var trail: [TrailStep] = []
 
@@ -98,24 +55,22 @@ final class Fetch: QuestionInFlight, @unchecked Sendable {
 
   init(
     _ asked: ResolverQuestion, by resolver: Resolver, for client: ClientKey, of domain: DomainKey, epoch: UInt32,
-    network: UInt32, startedAt: BootInstant
+    _ state: FetchState
   ) {
     self.resolver = resolver
     self.asked = asked
     self.client = client
     self.domain = domain
     self.epoch = epoch
-    self.network = network
-    self.startedAt = startedAt
-    lastAttempt = startedAt
-    providerEnd = startedAt
-    usualPatienceEnd = startedAt + ResolverSettings.localDNSDelay
+    self.state = state
   }
 
   /// Whether the provider that was asked last gives no verdicts. One that another question gets ends that.
   var isImpatient: Bool { provider?.isSilent ?? false }
 
-  var isWanted: Bool { !isDisplaced }
+  var startedAt: BootInstant { state.startedAt }
+
+  var isWanted: Bool { !state.isDisplaced }
 
   var hasNoClients: Bool { place == nil }
 
@@ -146,29 +101,19 @@ final class Fetch: QuestionInFlight, @unchecked Sendable {
   /// Its clients have been answered, and its transfers have not ended.
   func isLate() { for carrier in carriers { carrier.isLate() } }
 
-  func gotConnection() {
-    let now = resolver.loop.now
-    usualPatienceEnd = now + ResolverSettings.localDNSDelay
-    if !isImpatient, patienceEnd != nil { patienceEnd = usualPatienceEnd }
-    providerEnd = max(providerEnd, now + providerTime)
-  }
+  func gotConnection() { state.gotConnection(isImpatient: isImpatient, now: resolver.loop.now) }
 
   /// Whether its clients may have an answer that came along with another question's: of the same network and configuration.
   func mayTakeAnswer(of other: Fetch) -> Bool {
-    !isRefresh && epoch == other.epoch && configuration === other.configuration
+    !state.isRefresh && epoch == other.epoch && configuration === other.configuration
   }
 
-  /// How often the timer looks at a question that waits for a connection.
-  static let queueInterval = ResolverSettings.localDNSDelay / 4
   /// An answer that is given so long after the clients' time is over has come before the machine slept.
   static let longestDelay = Duration.seconds(1)
 
-  /// When the clients are answered at the latest.
-  var end: BootInstant { startedAt + ResolverSettings.answerBy }
-
   /// What its entry remembers of it.
   func origin(_ source: AnswerSource) -> EntryOrigin {
-    EntryOrigin(source: source, epoch: epoch, network: network, heat: heat, hits: hits, client: client)
+    EntryOrigin(source: source, epoch: epoch, network: state.network, heat: heat, hits: hits, client: client)
   }
 
   private static let longestTrail = 16
@@ -189,14 +134,15 @@ final class Fetch: QuestionInFlight, @unchecked Sendable {
 extension Resolver {
   /// Puts a question in flight; `begin` or `start` sends it.
   ///
-  /// - Parameter client: the client whose place it takes; by default it is the daemon's own, which keeps its place.
+  /// - Parameters:
+  ///   - client: the client whose place it takes; by default it is the daemon's own, which keeps its place.
+  ///   - isRefresh: whether no client waits for it.
   func makeFetch(
-    _ asked: ResolverQuestion, for client: ClientKey = .ourselves, of domain: DomainKey? = nil
+    _ asked: ResolverQuestion, for client: ClientKey = .ourselves, of domain: DomainKey? = nil, isRefresh: Bool = false
   ) -> Fetch {
     let fetch = Fetch(
       asked, by: self, for: client, of: domain ?? DomainKey(of: asked.question.name), epoch: cache.epoch,
-      network: network.number,
-      startedAt: loop.now)
+      FetchState(isRefresh: isRefresh, network: network.number, now: loop.now))
     inFlight[asked.key] = fetch
     fetch.place = places.enter(fetch, client, fetch.domain, now: loop.now.nanoseconds)
     counters.fetches += 1
@@ -205,9 +151,7 @@ extension Resolver {
 
   /// Puts a question in flight for which no client waits.
   func makeRefresh(_ asked: ResolverQuestion, for client: ClientKey = .ourselves) -> Fetch {
-    let fetch = makeFetch(asked, for: client)
-    fetch.isRefresh = true
-    return fetch
+    makeFetch(asked, for: client, isRefresh: true)
   }
 
   /// A fresh answer that is replaced before its refresh was due passes its heat and hits on.
@@ -223,9 +167,7 @@ extension Resolver {
 
   /// A client joins a fetch; if no client waited before, its time begins now.
   func wait(for fetch: Fetch) {
-    guard fetch.isRefresh else { return }
-    fetch.isRefresh = false
-    fetch.startedAt = loop.now
+    guard fetch.state.joined(now: loop.now) else { return }
     beginPatience(fetch)
     setTimer(fetch)
   }
@@ -255,45 +197,13 @@ extension Resolver {
       if let asker { fetch.askers.add(asker) }
       addWaiter(slot: slot, to: fetch)
     }
-    // With stale data one attempt is enough (RFC 8767 section 5).
-    let mayStart =
-      fetch.attempts < ResolverSettings.mostAttempts && fetch.staleAt == nil && !fetch.isImpatient
-      && loop.now - fetch.lastAttempt >= ResolverSettings.retryAfter
-    guard mayStart, relation != .new else { return }
+    guard relation != .new, !fetch.isImpatient, fetch.state.mayRepeat(now: loop.now) else { return }
     // Another attempt costs as much as the first one.
     let limit =
       isPinned ? nil : missLimit(fetch.asked, client, fetch.domain, isInUse: isInUse(fetch))
     guard limit == nil else { return }
-    fetch.nextProvider = 0
+    fetch.state.beginsAgain()
     start(fetch)
-  }
-
-  /// Starts an attempt.
-  ///
-  /// The task prefers the loop as its executor: a continuation resumes on the task's executor, not on the actor's, and
-  /// without the preference that is a thread of the global pool.
-  func start(_ fetch: Fetch) {
-    fetch.attempts += 1
-    fetch.lastAttempt = loop.now
-    Task(executorPreference: loop) { await self.attempt(fetch) }
-  }
-
-  private func attempt(_ fetch: Fetch) async {
-    let result = await askThroughNAT64(fetch)
-    fetch.attempts -= 1
-    settle(fetch, result)
-  }
-
-  /// Asks the next providers beside the one that is silent.
-  private func goOn(_ fetch: Fetch) {
-    fetch.attempts += 1
-    Task(executorPreference: loop) { await self.askOthers(fetch) }
-  }
-
-  private func askOthers(_ fetch: Fetch) async {
-    let result = await translated(await askProviders(fetch), to: fetch.asked)
-    fetch.attempts -= 1
-    settle(fetch, result)
   }
 
   /// Adds a query to those that wait for a fetch.
@@ -301,112 +211,88 @@ extension Resolver {
     fetch.slots.append(slot)
     waiting[fetch.domain, default: 0] += 1
   }
+
+  /// The clients of a fetch get stale data if no answer arrives in time.
+  func giveStaleInTime(_ fetch: Fetch) {
+    let policy = fetch.route.stale
+    if policy.mode != .off { fetch.state.givesStaleData(at: loop.now + policy.wait) }
+  }
 }
 
-// MARK: Time
+// MARK: Attempts
 
 extension Resolver {
+  /// Starts an attempt.
+  ///
+  /// The task prefers the loop as its executor: a continuation resumes on the task's executor, not on the actor's, and
+  /// without the preference that is a thread of the global pool.
+  func start(_ fetch: Fetch) {
+    fetch.state.attemptBegins(now: loop.now)
+    Task(executorPreference: loop) { await self.attempt(fetch) }
+  }
+
+  private func attempt(_ fetch: Fetch) async { attemptEnded(fetch, await askThroughNAT64(fetch)) }
+
+  private func askNextProvider(_ fetch: Fetch) async {
+    attemptEnded(fetch, await translated(await askProviders(fetch), to: fetch.asked))
+  }
+
+  private func askLocalAsWell(_ fetch: Fetch) async {
+    let result = await askLocal(fetch, isFallback: true)
+    let timeouts = fetch.route.providers.map { fetch.configuration.upstreams[$0].timeout }
+    let action = fetch.state.localDNSEnded(
+      result, isImpatient: fetch.isImpatient, timeout: timeouts.max() ?? .zero, isSearched: maySearch(fetch.route),
+      now: loop.now)
+    afterAttempt(fetch, action)
+  }
+
+  private func attemptEnded(_ fetch: Fetch, _ result: FetchResult) {
+    afterAttempt(fetch, fetch.state.attemptEnded(result, isSearched: maySearch(fetch.route)))
+  }
+
+  /// Carries out what follows the end of an attempt.
+  func afterAttempt(_ fetch: Fetch, _ action: FetchState.Action) {
+    carryOut(action, fetch)
+    if fetch.state.attempts == 0 { leave(fetch) }
+  }
+
+  private func carryOut(_ action: FetchState.Action, _ fetch: Fetch) {
+    switch action {
+    case .wait: break
+    case .setTimer: setTimer(fetch)
+    case .deliver(let result): deliver(fetch, result)
+    case .askUpstreams: start(fetch)
+    case .askNextProvider: Task(executorPreference: loop) { await self.askNextProvider(fetch) }
+    case .askLocalDNS: Task(executorPreference: loop) { await self.askLocalAsWell(fetch) }
+    }
+  }
+
+  // MARK: Time
+
   /// Sets the timer to the next event.
   func setTimer(_ fetch: Fetch) {
-    var next = fetch.end
-    if let end = fetch.patienceEnd, mayGoOn(fetch) { next = min(next, end) }
-    if fetch.held != nil, let end = fetch.heldUntil { next = min(next, end) }
-    if let stale = fetch.staleAt { next = min(next, stale) }
-    fetch.timer.set(at: next, on: loop, for: fetch) { $0.timeHasCome() }
+    fetch.timer.set(at: fetch.state.nextEvent(options(of: fetch)), on: loop, for: fetch) { $0.timeHasCome() }
   }
 
   /// Begins to wait for a provider, or as long as usual.
   func beginPatience(_ fetch: Fetch, for upstream: (any Upstream)? = nil) {
     fetch.provider = upstream
-    fetch.providerTime = upstream?.shortPatience ?? .zero
-    fetch.providerEnd = loop.now + fetch.providerTime
-    fetch.usualPatienceEnd = max(fetch.providerEnd, fetch.startedAt + ResolverSettings.localDNSDelay)
-    fetch.patienceEnd = fetch.isImpatient ? fetch.providerEnd : fetch.usualPatienceEnd
-    if let deadline = fetch.timer.deadline, fetch.patienceEnd! < deadline, mayGoOn(fetch) { setTimer(fetch) }
+    let end = fetch.state.beginsPatience(
+      upstream?.shortPatience ?? .zero, isImpatient: fetch.isImpatient, now: loop.now)
+    if let deadline = fetch.timer.deadline, end < deadline { setTimer(fetch) }
   }
 
-  /// Whether another upstream may be asked beside the present one: the next provider if that one has been silent, else
-  /// LocalDNS.
-  private func mayGoOn(_ fetch: Fetch) -> Bool {
-    fetch.isImpatient && peekProvider(of: fetch) != nil || !fetch.hasAskedLocal && mayAskLocalAsWell(fetch)
-  }
-
-  /// Asks the next upstream beside a silent provider; gives LocalDNS's answer or stale data when the provider's time is over;
-  /// ends the wait at the last moment.
   fileprivate func timeHasCome(_ fetch: Fetch) {
-    guard !fetch.isAnswered, !fetch.isRefresh else { return }
     let now = loop.now
-    var staleIsDue = fetch.staleAt.map { $0 <= now } ?? false
-    if staleIsDue, store.find(fetch.asked, now: now) == nil {
-      // The stale data is gone, so the clients wait for the answer.
-      fetch.staleAt = nil
-      staleIsDue = false
-    }
-    if let held = fetch.held, staleIsDue || (fetch.heldUntil ?? fetch.end) <= now {
-      // LocalDNS's answer is not given before the last provider has been asked.
-      guard !staleIsDue, held.source.isLocalDNS, now < fetch.end, let end = lastProviderHasUntil(fetch) else {
-        return deliver(fetch, held)
-      }
-      fetch.heldUntil = end
-    }
-    guard !staleIsDue, now < fetch.end else {
-      // One provider has given a verdict without an answer, and the next one has not replied.
-      let verdict = fetch.failed.flatMap { $0.failure?.consequence == .verdict ? $0 : nil }
-      return deliver(fetch, verdict ?? fetch.empty ?? .failure(.noAnswerInTime))
-    }
-    if let end = fetch.patienceEnd, end <= now, mayGoOn(fetch), !hasTimeLeft(fetch) {
-      fetch.patienceEnd = nil
-      if fetch.isImpatient, peekProvider(of: fetch) != nil {
-        goOn(fetch)
-      } else {
-        fetch.hasAskedLocal = true
-        fetch.attempts += 1
-        Task(executorPreference: loop) { await self.askLocalAsWell(fetch) }
-      }
-    }
-    setTimer(fetch)
+    let hasStale = fetch.state.isStaleDue(at: now) && store.find(fetch.asked, now: now) != nil
+    let actions = fetch.state.timeHasCome(
+      options(of: fetch), hasStale: hasStale, isQueued: fetch.isQueued, now: now)
+    for action in actions { carryOut(action, fetch) }
   }
 
-  /// Whether a provider that gives verdicts has time left, or other questions have all its connections: then it goes on later.
-  private func hasTimeLeft(_ fetch: Fetch) -> Bool {
-    guard !fetch.isImpatient else { return false }
-    let end = fetch.isQueued ? loop.now + Fetch.queueInterval : fetch.usualPatienceEnd
-    guard end > loop.now else { return false }
-    fetch.patienceEnd = end
-    return true
-  }
-
-  /// When the last provider has had its time, before which LocalDNS's answer is not given; nil if it has. Asks the next one
-  /// if it has not been asked.
-  private func lastProviderHasUntil(_ fetch: Fetch) -> BootInstant? {
-    if peekProvider(of: fetch) != nil {
-      goOn(fetch)
-      return loop.now + ResolverSettings.leastPatience
-    }
-    return fetch.askedProviders > 0 && loop.now < fetch.providerEnd ? fetch.providerEnd : nil
-  }
-
-  private func mayAskLocalAsWell(_ fetch: Fetch) -> Bool {
-    !fetch.isDecided && !fetch.route.providers.isEmpty && mayFallBack(fetch.route)
-  }
-
-  private func askLocalAsWell(_ fetch: Fetch) async {
-    let result = await askLocal(fetch, isFallback: true)
-    fetch.attempts -= 1
-    guard result.answer != nil, fetch.attempts > 0, !fetch.isAnswered, !fetch.isDecided else {
-      return settle(fetch, result)
-    }
-    // A provider's answer is preferred as long as its attempt has time.
-    let timeouts = fetch.route.providers.map { fetch.configuration.upstreams[$0].timeout }
-    let end = fetch.startedAt + min(timeouts.max() ?? .zero, ResolverSettings.answerBy)
-    fetch.held = result
-    fetch.heldUntil = fetch.isImpatient ? loop.now : end
-    setTimer(fetch)
-  }
-
-  /// The clients of a fetch get stale data if no answer arrives in time.
-  func giveStaleInTime(_ fetch: Fetch) {
-    let policy = fetch.route.stale
-    if policy.mode != .off { fetch.staleAt = loop.now + policy.wait }
+  private func options(of fetch: Fetch) -> FetchState.Options {
+    FetchState.Options(
+      isImpatient: fetch.isImpatient, hasNextProvider: peekProvider(of: fetch) != nil,
+      fallsBack: !fetch.route.providers.isEmpty && mayFallBack(fetch.route))
   }
 }

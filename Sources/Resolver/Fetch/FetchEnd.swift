@@ -12,55 +12,21 @@ import MessageCache
 import Upstreams
 
 extension Resolver {
-  /// Ends an attempt: answers all clients, or leaves that to the attempts that are still in progress.
-  func settle(_ fetch: Fetch, _ result: FetchResult) {
-    switch result.result {
-    // Our own limits never lead to LocalDNS, and a provider's reply is final.
-    case .success where result.source.isLocalDNS && fetch.isDecided:
-      guard fetch.attempts == 0 else {
-        mayNeedLocalAgain(fetch)
-        break
-      }
-      deliver(fetch, fetch.held ?? .failure(.limitedBefore))
-    case .success: deliver(fetch, result)
-    case .failure(let reason) where result.source.isProvider && !reason.consequence.leadsToLocalDNS:
-      keepLocalOut(of: fetch)
-      if reason.consequence == .verdict || fetch.attempts == 0 { deliver(fetch, result) }
-    case .failure where fetch.attempts > 0: break
-    case .failure: deliver(fetch, fetch.held ?? result)
-    }
-    if fetch.attempts == 0 { leave(fetch) }
-  }
-
-  /// A provider has replied, or one of our own limits prevents that it is asked: LocalDNS's answer no longer counts.
-  func keepLocalOut(of fetch: Fetch) {
-    fetch.isDecided = true
-    guard fetch.held?.source.isLocalDNS == true else { return }
-    fetch.held = nil
-    mayNeedLocalAgain(fetch)
-  }
-
-  /// Below a search domain, the next provider's NXDOMAIN makes LocalDNS's answer count after all, and it was dropped.
-  private func mayNeedLocalAgain(_ fetch: Fetch) {
-    if maySearch(fetch.route) { fetch.hasAskedLocal = false }
-  }
-
   /// Answers all clients with what is available: the daemon is stopping.
   package func giveUp() {
     endRanking()
-    for fetch in Array(inFlight.values) { deliver(fetch, fetch.held ?? .failure(.ending)) }
+    for fetch in Array(inFlight.values) { deliver(fetch, fetch.state.held ?? .failure(.ending)) }
   }
 
   /// Stores the answer and gives it to all clients. An answer that arrives after that is only stored.
   func deliver(_ fetch: Fetch, _ result: FetchResult) {
     // LocalDNS's answer from before a sleep is as old as that.
-    let isOld = result.source.isLocalDNS && loop.now - fetch.end > Fetch.longestDelay
+    let isOld = result.source.isLocalDNS && loop.now - fetch.state.end > Fetch.longestDelay
     var result = isOld ? .failure(.noAnswerInTime) : result
     var given = result.result
     switch result.result {
     case .success(let answer):
-      if fetch.isAnswered, result.source.isLocalDNS, isSettledWithoutLocal(fetch) { return }
-      fetch.hasAnswer = true
+      if fetch.state.isAnswered, result.source.isLocalDNS, excludesLateLocal(fetch) { return }
       if result.source.isLocalDNS, fetch.isQueued || fetch.hasWaitedInVain {
         // The client's other questions use the connections. The answer is given, but not cached for others, since the
         // provider may have a better one.
@@ -68,24 +34,22 @@ extension Resolver {
       } else {
         let arranged = insert(answer, to: fetch.asked, fetch.origin(result.source))
         if arranged.lifetime == 0 || !settings.cacheEnabled, fetch.epoch == cache.epoch {
-          recent.add(arranged, to: fetch.key, askedAt: fetch.lastAttempt, now: loop.now)
+          recent.add(arranged, to: fetch.key, askedAt: fetch.state.lastAttempt, now: loop.now)
         }
         given = .success(arranged)
       }
       result.result = given
     case .failure(let reason):
-      guard !fetch.isAnswered else {
+      guard !fetch.state.isAnswered else {
         if result.source.isProvider, reason.consequence == .verdict {
           _ = store.removeLocalAnswers(to: fetch.asked, now: loop.now)
         }
         return
       }
-      if fetch.isRefresh { goOnServingStale(fetch, reason) } else { given = afterFailure(fetch, reason) }
+      if fetch.state.isRefresh { goOnServingStale(fetch, reason) } else { given = afterFailure(fetch, reason) }
     }
-    guard !fetch.isAnswered else { return }
-    fetch.isAnswered = true
+    guard fetch.state.gives(answer: result.answer != nil) else { return }
     fetch.timer.cancel()
-    fetch.held = nil
     // What is left to do for it says whether the provider is back, and no client waits for it.
     if fetch.isImpatient, let place = fetch.place {
       places.leave(place)
@@ -125,16 +89,15 @@ extension Resolver {
     guard let place = fetch.place else { return }
     places.leave(place)
     fetch.place = nil
-    fetch.isDisplaced = true
+    let result = fetch.state.displace()
     fetch.isLate()
     lingering += 1
     counters.shares.displaced += 1
-    guard !fetch.isAnswered else { return }
+    guard !fetch.state.isAnswered else { return }
     let isStale = store.find(fetch.asked, now: loop.now) != nil
     counters.shares.add(.places, stale: isStale, queries: fetch.slots.count)
     onLimit(.share(.places))
-    let held = fetch.held?.source.isLocalDNS == true ? nil : fetch.held
-    deliver(fetch, held ?? .failure(.limited(.places)))
+    deliver(fetch, result)
   }
 
   /// Releases the place of a fetch whose last attempt has ended.
@@ -142,8 +105,7 @@ extension Resolver {
     if let place = fetch.place {
       places.leave(place)
       fetch.place = nil
-    } else if fetch.isDisplaced {
-      fetch.isDisplaced = false
+    } else if fetch.state.leave() {
       lingering -= 1
     }
   }
@@ -181,8 +143,8 @@ extension Resolver {
   }
 
   /// Whether LocalDNS's late answer must not replace a provider's.
-  private func isSettledWithoutLocal(_ fetch: Fetch) -> Bool {
-    fetch.hasAnswer || fetch.isDecided || store.freshAnswer(to: fetch.asked, now: loop.now) != nil
+  private func excludesLateLocal(_ fetch: Fetch) -> Bool {
+    fetch.state.excludesLateLocal || store.freshAnswer(to: fetch.asked, now: loop.now) != nil
   }
 
   /// The result for the clients of a fetch that failed: stale data, with half a minute before the next attempt, or the

@@ -22,14 +22,14 @@ extension Resolver {
   /// that only the network has cost no transfer. Nil if the providers are to be asked.
   func askNetworkFirst(_ fetch: Fetch) async -> FetchResult? {
     let route = fetch.route
-    guard maySearch(route), !fetch.hasAskedLocal else { return nil }
+    guard maySearch(route), !fetch.state.hasAskedLocal else { return nil }
     let wasNXDOMAIN = wasNXDOMAIN(fetch.question, route)
     guard wasNXDOMAIN || route.search == .first else { return nil }
     let result = await askLocal(fetch, isFallback: true)
     if result.isThere { return result }
     guard wasNXDOMAIN else { return nil }
     fetch.trace(TrailStep("the providers", "NXDOMAIN a moment ago"))
-    if result.answer != nil || fetch.isRefresh { return result }
+    if result.answer != nil || fetch.state.isRefresh { return result }
     let nxdomain = AnswerPolicy(ttl: route.ttl).negative(.nxDomain, fetch.question, chain: [], authorities: [])
     guard let nxdomain else { return result }
     return FetchResult(result: .success(nxdomain), source: .ourselves).unconfirmed
@@ -44,19 +44,15 @@ extension Resolver {
       nxdomainKey(question, route), until: loop.now + .seconds(Int64(max(answer.lifetime, route.ttl.highestFallback))),
       now: loop.now)
     fetch.trace(TrailStep(result.source.name, "no such name"))
-    // Below a search domain LocalDNS counts again, whatever another provider has failed with.
-    fetch.isDecided = false
-    if fetch.isAskingLocal {
-      // Given if LocalDNS, which is asked beside the provider, does not answer in time.
-      fetch.held = result.unconfirmed
-      return .failure(.unserved)
+    switch fetch.state.providerDenies(result.unconfirmed) {
+    case .waits: return .failure(.unserved)
+    case .data(let held): return held
+    case .isConfirmed: return result
+    case .asksLocalDNS:
+      let local = await askLocal(fetch, isFallback: true)
+      if local.isThere { return local }
+      return local.failure == nil ? result : result.unconfirmed
     }
-    if let held = fetch.held, held.isThere { return held }
-    // LocalDNS was asked before the provider and said NXDOMAIN as well.
-    guard !fetch.hasAskedLocal else { return result }
-    let local = await askLocal(fetch, isFallback: true)
-    if local.isThere { return local }
-    return local.failure == nil ? result : result.unconfirmed
   }
 
   /// Whether a refresh asks LocalDNS again for its answer below a search domain: only while LocalDNS precedes the providers.

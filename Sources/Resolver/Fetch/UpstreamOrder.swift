@@ -22,11 +22,11 @@ extension Resolver {
   /// Asks the providers of the route that this fetch has not asked yet, in order, then LocalDNS.
   ///
   /// The next provider is asked when the one before has given no verdict, and beside it when that has been silent
-  /// (`Fetch.patienceEnd`). What the fetch knows of failures and empty answers is common to all that run side by side.
+  /// (`FetchState`). What the fetch knows of failures and empty answers is common to all that run side by side.
   func askProviders(_ fetch: Fetch) async -> FetchResult {
     let deadline = loop.now + ResolverSettings.answerBy
     while let (index, left) = takeProvider(of: fetch) {
-      if fetch.isDisplaced { return .failure(.limited(.places)) }
+      if fetch.state.isDisplaced { return .failure(.limited(.places)) }
       let upstream = fetch.configuration.upstreams[index]
       if let reason = reasonNotToAsk(upstream, fetch) {
         note(upstream.name, reason)
@@ -41,22 +41,22 @@ extension Resolver {
       // A provider whose servers are all silent must leave time for the next ones.
       let share = max(upstream.timeout, (deadline - loop.now) / left)
       let isLastResort = left == 1 && !mayFallBack(fetch.route)
-      fetch.askedProviders += 1
+      fetch.state.providerIsAsked()
       beginPatience(fetch, for: upstream)
       let sentAt = loop.now
       let result = await ask(upstream, fetch, deadline: min(deadline, loop.now + share), isLastResort: isLastResort)
-      fetch.askedProviders -= 1
+      fetch.state.providerHasEnded()
       // The failure of a displaced fetch does not count against the provider.
-      if fetch.isDisplaced, result.failure != nil { return .failure(.limited(.places)) }
+      if fetch.state.isDisplaced, result.failure != nil { return .failure(.limited(.places)) }
       switch result.result {
       case .success(let answer) where answer.isAmbiguous:
-        fetch.empty = fetch.empty ?? result
+        fetch.state.providerIsUnsure(result)
         fetch.trace(TrailStep(upstream.name, ResolvedAnswer.ambiguity))
       case .success:
         failures.succeeded(fetch.key, at: index)
         return await afterNXDOMAIN(fetch, result)
       // The transfer's place was needed.
-      case .failure(let reason) where fetch.isAnswered && reason.consequence == .ours: return result
+      case .failure(let reason) where fetch.state.isAnswered && reason.consequence == .ours: return result
       case .failure(let reason):
         remember(reason, of: fetch, at: index, upstream.verdicts, sentAt: sentAt)
         if !reason.isNotListed { note(upstream.name, reason) }
@@ -64,14 +64,10 @@ extension Resolver {
         guard !reason.isBogus else { return result }
       }
     }
-    // Another provider is asked side by side: its result decides, or leads to LocalDNS. No client gets this result.
-    if fetch.askedProviders > 0, fetch.route.providers.count > 1 {
-      return .failure(fetch.failed?.failure ?? .unserved)
+    switch fetch.state.afterProviders(hasSeveral: fetch.route.providers.count > 1) {
+    case .result(let result): return result
+    case .withoutProvider(let failure): return await withoutProvider(fetch, failure: failure)
     }
-    if let failed = fetch.failed, fetch.askedProviders > 0 || failed.failure?.consequence.leadsToLocalDNS == false {
-      return failed
-    }
-    return await withoutProvider(fetch, failure: fetch.failed?.failure, empty: fetch.empty)
   }
 
   /// The next provider of the route that serves the question; counts as taken.
@@ -79,14 +75,14 @@ extension Resolver {
   /// - Returns: its place in the configuration, and the number of providers left, this one included.
   private func takeProvider(of fetch: Fetch) -> (index: Int, left: Int)? {
     guard let place = peekProvider(of: fetch) else { return nil }
-    fetch.nextProvider = place + 1
+    fetch.state.takesProvider(at: place)
     let left = fetch.route.providers[place...].count { fetch.configuration.upstreams[$0].serves(fetch.question) }
     return (fetch.route.providers[place], left)
   }
 
   /// The place in the route of the next provider that serves the question; nil if all have been taken.
   func peekProvider(of fetch: Fetch) -> Int? {
-    fetch.route.providers[min(fetch.nextProvider, fetch.route.providers.count)...]
+    fetch.route.providers[min(fetch.state.nextProvider, fetch.route.providers.count)...]
       .firstIndex { fetch.configuration.upstreams[$0].serves(fetch.question) }
   }
 
@@ -101,10 +97,7 @@ extension Resolver {
   private func take(_ result: FetchResult, _ upstream: any Upstream, of fetch: Fetch) {
     guard let reason = result.failure else { return }
     fetch.trace(reason.trail(of: upstream.name))
-    guard !reason.isNotListed else { return }
-    // A failure that excludes LocalDNS counts from now on, whatever later providers fail with.
-    if fetch.failed?.failure?.consequence.leadsToLocalDNS ?? true { fetch.failed = result }
-    if !reason.consequence.leadsToLocalDNS { keepLocalOut(of: fetch) }
+    if !reason.isNotListed { fetch.state.providerFailed(result, isSearched: maySearch(fetch.route)) }
   }
 
   private func ask(
@@ -162,28 +155,26 @@ extension Resolver {
   /// The result without a provider's answer: LocalDNS's if no provider was reached, the empty answer of a dialect that
   /// cannot say more, or NODATA for a type that no provider serves (NXDOMAIN or SERVFAIL would stall browsers).
   ///
-  private func withoutProvider(_ fetch: Fetch, failure: UpstreamFailure?, empty: FetchResult?) async -> FetchResult {
+  private func withoutProvider(_ fetch: Fetch, failure: UpstreamFailure?) async -> FetchResult {
     let route = fetch.route
     let isCarried = route.providers.contains { fetch.configuration.upstreams[$0].serves(fetch.question) }
     // SVCB and HTTPS lead to addresses and to other names: the network must not decide about these if a provider
     // decides about A and AAAA (docs/adr/0025-types-that-no-provider-carries.md).
     let isReserved = !isCarried && (fetch.question.type == .svcb || fetch.question.type == .https)
     let mayAsk = mayFallBack(route) && !isReserved || failure == nil && maySearch(route)
-    if mayAsk, !fetch.hasAskedLocal, !fetch.isDisplaced, !isFreshRefresh(fetch) {
+    if mayAsk, !fetch.state.hasAskedLocal, !fetch.state.isDisplaced, !isFreshRefresh(fetch) {
       let result = await askLocal(fetch, isFallback: true)
       if result.answer != nil { return result }
     }
     let failure = failure ?? unaskable(fetch)
-    let lastResort = empty ?? (failure == nil ? unserved(fetch) : nil)
-    guard fetch.isAskingLocal else { return lastResort ?? .failure(failure ?? .unserved) }
-    // LocalDNS, which is asked beside the providers, may have a better answer.
-    fetch.held = fetch.held ?? lastResort
-    return .failure(failure ?? .unserved)
+    let lastResort = fetch.state.empty ?? (failure == nil ? unserved(fetch) : nil)
+    let waits = fetch.state.waitsForLocalDNS(or: lastResort)
+    return (waits ? nil : lastResort) ?? .failure(failure ?? .unserved)
   }
 
   /// Whether a refresh would replace a provider's fresh answer by LocalDNS's.
   private func isFreshRefresh(_ fetch: Fetch) -> Bool {
-    fetch.isRefresh && store.freshAnswer(to: fetch.asked, now: loop.now) != nil
+    fetch.state.isRefresh && store.freshAnswer(to: fetch.asked, now: loop.now) != nil
   }
 
   /// The failure if providers serve the type, but no name with such octets: the name may well have data.
@@ -213,10 +204,10 @@ extension Resolver {
   /// Asks LocalDNS. Without LocalDNS the network's own names do not exist.
   func askLocal(_ fetch: Fetch, isFallback: Bool) async -> FetchResult {
     let route = fetch.route
-    fetch.hasAskedLocal = true
+    fetch.state.takesLocalDNS()
     guard let local, local.hasServers(route.localServers) else {
       // An earlier answer of the network is worth more than the current lack of one.
-      guard route.isNetwork, !fetch.isRefresh else { return .failure(.noServer) }
+      guard route.isNetwork, !fetch.state.isRefresh else { return .failure(.noServer) }
       var answer = AnswerPolicy(ttl: route.ttl).negative(.nxDomain, fetch.question, chain: [], authorities: [])
       // Not cached: the network may announce a resolver at any moment.
       answer?.lifetime = 0
@@ -229,21 +220,20 @@ extension Resolver {
     }
     var question = fetch.question
     question.clientSubnet = nil
-    fetch.isAskingLocal = true
     localPatience.sent(fetch.domain, askedAt: loop.now)
     counters.localQuestions += 1
     var began: BootInstant
     var result: Result<UpstreamAnswer, UpstreamFailure>
     repeat {
       began = loop.preciseNow
-      let rest = fetch.end - loop.now
-      fetch.network = network.number
+      let rest = fetch.state.end - loop.now
+      fetch.state.localDNSIsAsked(on: network.number)
       result = await local.ask(
         question, route.localServers, timeout: isFallback ? min(settings.localTimeout, rest) : rest)
       // An answer of another network's resolver does not count here.
-    } while fetch.network != network.number && loop.now < fetch.end
-    fetch.isAskingLocal = false
-    if fetch.network != network.number { result = .failure(.noAnswerInTime) }
+    } while fetch.state.network != network.number && loop.now < fetch.state.end
+    fetch.state.localDNSHasEnded()
+    if fetch.state.network != network.number { result = .failure(.noAnswerInTime) }
     if isFallback { names.wentToLocalDNS(question, result) }
     switch result {
     case .success(let reply):

@@ -37,7 +37,7 @@ extension Resolver {
       refresher?.takeFromBudget([asked.routed], source).first ?? true
     else { return }
     let fetch = makeRefresh(asked)
-    fetch.attempts += 1
+    fetch.state.attemptBegins(now: now)
     let heat = cache.state(hash: asked.key.keyedHash).flatMap { refresher?.heat(of: $0) }
     if let heat { fetch.heat = heat.rawValue } else { inherit(fetch) }
     Task(executorPreference: loop) { await self.refresh(fetch, from: source) }
@@ -105,7 +105,7 @@ extension Resolver {
       }
       let fetch = makeRefresh(asked)
       fetch.heat = wanted.heat
-      fetch.attempts += 1
+      fetch.state.attemptBegins(now: loop.now)
       return fetch
     }
     return (fetches, areInFlight)
@@ -128,14 +128,8 @@ extension Resolver {
     }
   }
 
-  /// Ends a refresh. If it failed and clients have joined it, an ordinary attempt follows.
   private func endRefresh(_ fetch: Fetch, _ result: FetchResult) -> Bool {
-    fetch.attempts -= 1
-    if result.failure != nil, !fetch.isRefresh, !fetch.isAnswered, fetch.attempts == 0 {
-      start(fetch)
-    } else {
-      settle(fetch, result)
-    }
+    afterAttempt(fetch, fetch.state.refreshEnded(result, isSearched: maySearch(fetch.route)))
     return result.failure == nil
   }
 
