@@ -90,7 +90,7 @@ let layer2: [Target] =
   + module("Refresh")
   + module("Ranking", ["DNSWire"])
   + module("Probing", ["EventLoop", "CSocket"])
-  + module("Store", ["EventLoop", "CTLS"], tests: ["TLSTestSupport"])
+  + module("Store", ["EventLoop", "CTLS"], tests: ["Files", "TLSTestSupport"])
   + module("FairShares", ["DNSWire", "CHotPath", "PublicSuffixes"])
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
   + module("Persistence", ["MessageCache", "EventLoop", "Ciphers", "Files"], tests: ["DNSWire"])

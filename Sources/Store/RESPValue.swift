@@ -16,13 +16,6 @@ public enum RESPValue: Hashable, Sendable {
   case array([RESPValue])
 }
 
-extension RESPValue {
-  fileprivate var isStatus: Bool { if case .status = self { true } else { false } }
-  fileprivate var isInteger: Bool { if case .integer = self { true } else { false } }
-  fileprivate var isBulk: Bool { if case .bulk = self { true } else { false } }
-  fileprivate var isArray: Bool { if case .array = self { true } else { false } }
-}
-
 /// Why the input was rejected. The reader accepts nothing after it.
 public enum RESPFailure: Error, Hashable, Sendable {
   /// An unknown type octet at the start of a value.
@@ -56,7 +49,7 @@ extension RESPFailure: CustomStringConvertible {
   }
 }
 
-/// Composes commands, and knows what replies they can have.
+/// Composes commands.
 public enum RESPCommand {
   /// Appends a command to `octets`, as an array of bulk strings.
   ///
@@ -74,29 +67,6 @@ public enum RESPCommand {
 
   /// A command's name, for log lines.
   static func name(_ word: [UInt8]) -> String { RESPText.line(word[...]) }
-
-  /// Whether a command needs memory in the store. A full store refuses only these.
-  static func adds(_ word: [UInt8]) -> Bool {
-    ["SET", "INCRBY", "XADD", "ZADD"].contains(String(decoding: word, as: UTF8.self))
-  }
-
-  /// Whether a reply has a type that the command can return. Another type means that replies are out of step with
-  /// commands.
-  ///
-  /// - Parameter word: the command's name in upper case. For an unknown command every reply is accepted.
-  static func fits(_ reply: RESPValue, to word: [UInt8]) -> Bool {
-    if case .error = reply { return true }
-    switch String(decoding: word, as: UTF8.self) {
-    case "PING": return reply == .status("PONG")
-    case "AUTH", "SELECT": return reply == .status("OK")
-    case "GET", "XADD": return reply.isBulk || reply == .null
-    case "SET": return reply.isStatus || reply.isBulk || reply == .null
-    case "DEL", "INCRBY", "ZADD", "ZREMRANGEBYSCORE": return reply.isInteger
-    case "TIME", "ZRANGE": return reply.isArray
-    case "XREAD": return reply.isArray || reply == .null
-    default: return true
-    }
-  }
 
   private static let lineEnd: [UInt8] = [0x0D, 0x0A]
 

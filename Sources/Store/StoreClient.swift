@@ -234,7 +234,8 @@ public final class StoreClient: StoreLink {
       refusedCommands[command] = nil
       notes.line(.accepted(command), .info, "\(command) is accepted again")
     }
-    guard writeFailure != nil, let end = writesPausedUntil, end <= loop.now, RESPCommand.adds(name) else { return }
+    guard writeFailure != nil, let end = writesPausedUntil, end <= loop.now, StoreCommand(name)?.needsMemory == true
+    else { return }
     (writeFailure, writesPausedUntil) = (nil, nil)
     notes.line(.accepted("writes"), .info, "writes are accepted again")
   }
@@ -299,7 +300,7 @@ public final class StoreClient: StoreLink {
     set(.checking)
     let begin = loop.now
     let time = dialer.settings.timeout
-    let isSent = connection?.send([Array("PING".utf8)], timeout: time) { [weak self] result in
+    let isSent = connection?.send(StoreCommand.ping.words(), timeout: time) { [weak self] result in
       self?.checked(result, since: begin)
     }
     if isSent != true { checkFailed("too many commands without a reply") }

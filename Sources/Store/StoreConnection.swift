@@ -189,12 +189,12 @@ final class StoreConnection {
     var commands: [[[UInt8]]] = []
     let password = settings.password.octets
     if !settings.user.isEmpty {
-      commands.append([Array("AUTH".utf8), Array(settings.user.utf8), password])
+      commands.append(StoreCommand.auth.words(settings.user.utf8, password))
     } else if !password.isEmpty {
-      commands.append([Array("AUTH".utf8), password])
+      commands.append(StoreCommand.auth.words(password))
     }
-    if settings.database > 0 { commands.append([Array("SELECT".utf8), Array(String(settings.database).utf8)]) }
-    commands.append([Array("PING".utf8)])
+    if settings.database > 0 { commands.append(StoreCommand.select.words("\(settings.database)".utf8)) }
+    commands.append(StoreCommand.ping.words())
     let begin = loop.now
     var octets: [UInt8] = []
     for (index, words) in commands.enumerated() {
@@ -241,7 +241,7 @@ final class StoreConnection {
   private func handle(_ reply: RESPValue) {
     guard answered < waiting.count else { return end(.nonsense("more replies than commands")) }
     let command = waiting[answered]
-    guard RESPCommand.fits(reply, to: command.name) else {
+    guard StoreCommand(command.name)?.fits(reply) ?? true else {
       return end(.nonsense("not a reply to \(RESPCommand.name(command.name))"))
     }
     answered += 1

@@ -46,7 +46,7 @@ extension FleetLevel {
     if clock.isDue(at: loop.now.nanoseconds) { (shortestRoundTrip, measurements) = (nil, 0) }
     let sentAt = loop.preciseNow
     timeAskedAt = sentAt
-    link.post([Array("TIME".utf8)]) { [weak self] in self?.receivedTime($0, sentAt) }
+    link.post(StoreCommand.time.words()) { [weak self] in self?.receivedTime($0, sentAt) }
   }
 
   private func receivedTime(_ result: Result<RESPValue, StoreFailure>, _ sentAt: BootInstant) {

@@ -59,11 +59,9 @@ extension FleetLevel {
 
   /// XREAD: without BLOCK until caught up, then blocking.
   package var nextFlush: [[UInt8]] {
-    let block = flushReading == .current ? [Array("BLOCK".utf8), Array("0".utf8)] : []
-    return [Array("XREAD".utf8)] + block + [
-      Array("COUNT".utf8), Array("\(FleetLevel.entriesAtOnce)".utf8), Array("STREAMS".utf8), keys.flushes,
-      Array(lastFlush.utf8),
-    ]
+    let block = flushReading == .current ? ["BLOCK", "0"] : []
+    let options = block + ["COUNT", "\(FleetLevel.entriesAtOnce)", "STREAMS"]
+    return StoreCommand.xread.words() + options.map { Array($0.utf8) } + [keys.flushes, Array(lastFlush.utf8)]
   }
 
   /// Called when the stream's connection opens or closes.
@@ -225,10 +223,8 @@ extension FleetLevel {
     guard let now = clock.time(at: loop.now.nanoseconds) else { return .failed("the store is \(report.state)") }
     announcedAt = max(now, announcedAt + 1)
     let note = FlushNote(names: names, sender: identity, sentAt: announcedAt).octets(keys)
-    let words = [
-      Array("XADD".utf8), keys.flushes, Array("MAXLEN".utf8), Array("~".utf8), Array("\(FleetLevel.most)".utf8),
-      Array("*".utf8), Array("f".utf8), note,
-    ]
+    let words = StoreCommand.xadd.words(
+      keys.flushes, "MAXLEN".utf8, "~".utf8, "\(FleetLevel.most)".utf8, "*".utf8, "f".utf8, note)
     switch await call(words) {
     case .success: break
     case .failure(.error(let text)): return .failed("the store refused the flush: \(text)")

@@ -175,7 +175,7 @@ package final class FleetLevel {
   ///
   /// - Parameter left: the time for which the lookup may still wait for the store; reduced by the round trip.
   func get(_ key: [UInt8], _ question: FleetQuestion, _ left: inout Duration) async -> Reading {
-    switch await exchange([FleetLevel.get, key], &left) {
+    switch await exchange(StoreCommand.get.words(key), &left) {
     case .success(.bulk(let octets)):
       // The stream's connection may have ended during the GET.
       guard isUsable, let now = clock.time(at: loop.now.nanoseconds) else { return .failed(.open) }
@@ -199,10 +199,7 @@ package final class FleetLevel {
   func lease(_ question: FleetQuestion, _ providerTimeout: Duration, _ left: inout Duration) async -> Lease {
     guard link.mayWrite else { return .none }
     let time = (providerTimeout + FleetLevel.leaseMargin).nanoseconds / 1_000_000
-    let words = [
-      FleetLevel.set, keys.lease(question), identity, FleetLevel.ifAbsent, FleetLevel.milliseconds,
-      Array("\(time)".utf8),
-    ]
+    let words = StoreCommand.set.words(keys.lease(question), identity, "NX".utf8, "PX".utf8, "\(time)".utf8)
     switch await exchange(words, &left) {
     case .success(.status):
       leases[question] = false
@@ -221,7 +218,7 @@ package final class FleetLevel {
   /// Deletes the lease in the store, if this daemon holds it.
   private func release(_ question: FleetQuestion) {
     guard leases.removeValue(forKey: question) != nil, link.isUp else { return }
-    link.post([FleetLevel.delete, keys.lease(question)], nil)
+    link.post(StoreCommand.del.words(keys.lease(question)), nil)
   }
 
   /// Sends a command for which a lookup waits; reduces `left` by its round trip.
@@ -275,9 +272,7 @@ package final class FleetLevel {
   private func write() {
     while writing < FleetLevel.mostWriting, link.isUp, link.mayWrite, let next = writes.next() {
       writing += 1
-      let words = [
-        FleetLevel.set, next.key, next.value, FleetLevel.milliseconds, Array("\(next.lifetime)".utf8),
-      ]
+      let words = StoreCommand.set.words(next.key, next.value, "PX".utf8, "\(next.lifetime)".utf8)
       link.post(words) { [weak self] result in
         guard let self else { return }
         writing -= 1
@@ -297,10 +292,4 @@ package final class FleetLevel {
 
   /// Values that were dropped because the queue was full, or after an outage.
   var droppedWrites: UInt64 { writes.dropped }
-
-  static let get = Array("GET".utf8)
-  static let set = Array("SET".utf8)
-  static let delete = Array("DEL".utf8)
-  static let ifAbsent = Array("NX".utf8)
-  static let milliseconds = Array("PX".utf8)
 }

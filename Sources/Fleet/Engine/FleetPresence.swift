@@ -43,9 +43,9 @@ extension FleetLevel {
     }
     heartbeatAt = loop.now
     if link.mayWrite, !clock.isOff || !keys.hasSecret {
-      link.post([FleetLevel.add, keys.members, Array("\(now)".utf8), Array(member.text.utf8)], nil)
+      link.post(StoreCommand.zadd.words(keys.members, "\(now)".utf8, member.text.utf8), nil)
       let old = now - FleetMember.lifetime
-      link.post([FleetLevel.removeByTime, keys.members, Array("-inf".utf8), Array("\(old)".utf8)], nil)
+      link.post(StoreCommand.zremrangebyscore.words(keys.members, "-inf".utf8, "\(old)".utf8), nil)
     }
     let pause = max(FleetLevel.busyPause, FleetLevel.countPause * (memberCount ?? 0))
     if let countedAt, loop.now - countedAt < pause { return }
@@ -124,9 +124,7 @@ extension FleetLevel {
 
   /// ZRANGE with scores; negative indices count from the end.
   private func range(_ first: Int, _ last: Int) -> [[UInt8]] {
-    [
-      Array("ZRANGE".utf8), keys.members, Array("\(first)".utf8), Array("\(last)".utf8), Array("WITHSCORES".utf8),
-    ]
+    StoreCommand.zrange.words(keys.members, "\(first)".utf8, "\(last)".utf8, "WITHSCORES".utf8)
   }
 
   /// Parses a ZRANGE … WITHSCORES reply; nil if malformed. `count` includes members with an invalid score.
@@ -142,9 +140,6 @@ extension FleetLevel {
     }
     return (members, words.count / 2)
   }
-
-  private static let add = Array("ZADD".utf8)
-  private static let removeByTime = Array("ZREMRANGEBYSCORE".utf8)
 
   // MARK: Steps of the store's clock
 
@@ -163,10 +158,8 @@ extension FleetLevel {
     guard link.isUp, link.mayWrite else { return }
     let time = (time / FleetLevel.markUnit + 1) * FleetLevel.markUnit
     link.post(
-      [
-        FleetLevel.add, keys.members, Array("\(time + FleetLevel.markLifetime)".utf8),
-        Array("\(FleetLevel.markPrefix)\(time)".utf8),
-      ], nil)
+      StoreCommand.zadd.words(
+        keys.members, "\(time + FleetLevel.markLifetime)".utf8, "\(FleetLevel.markPrefix)\(time)".utf8), nil)
   }
 
   /// Checks whether the store's clock went back while this daemon was not connected. Either there is a mark, or another
@@ -180,7 +173,7 @@ extension FleetLevel {
       // day.
       let latest = now + FleetLevel.markLifetime + StoreClock.longestStep + FleetLevel.markUnit
       if scored.members.contains(where: { $0.score > latest }), link.mayWrite {
-        link.post([FleetLevel.removeByTime, keys.members, Array("\(latest)".utf8), Array("+inf".utf8)], nil)
+        link.post(StoreCommand.zremrangebyscore.words(keys.members, "\(latest)".utf8, "+inf".utf8), nil)
       }
       for (text, score) in scored.members where score <= latest {
         let end: Int64

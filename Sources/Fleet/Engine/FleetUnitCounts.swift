@@ -34,7 +34,7 @@ extension FleetLevel {
     for account in limitedAccounts where accountsBeingRead.insert(account).inserted {
       // This daemon may not have spent anything since midnight.
       let day = max(units[account]?.day ?? 0, loop.wallTime / 86_400)
-      link.post([FleetLevel.get, keys.units(account, day: day)]) { [weak self] result in
+      link.post(StoreCommand.get.words(keys.units(account, day: day))) { [weak self] result in
         self?.accountsBeingRead.remove(account)
         guard case .success(.bulk(let octets)) = result,
           let total = String(decoding: octets, as: UTF8.self).number(in: NumberRange.units)
@@ -62,7 +62,7 @@ extension FleetLevel {
     // The increment depends on the epoch: after a loss the whole count of the day has to be added.
     guard link.isUp, link.mayWrite, isEpochKnown, let increment = units[account]?.next() else { return }
     let key = keys.units(account, day: increment.day)
-    link.post([Array("INCRBY".utf8), key, Array("\(increment.units)".utf8)]) { [weak self] result in
+    link.post(StoreCommand.incrby.words(key, "\(increment.units)".utf8)) { [weak self] result in
       guard let self else { return }
       guard case .success(.integer(let total)) = result else {
         units[account]?.failed(increment)
@@ -80,15 +80,16 @@ extension FleetLevel {
   private func deleteOldDays(of account: String, before day: Int64) {
     guard !clock.isOff else { return }
     let old = FleetLevel.oldDays.map { keys.units(account, day: day - $0) }
-    link.post([FleetLevel.delete] + old, nil)
+    link.post(StoreCommand.del.words() + old, nil)
   }
 
   /// Writes an epoch if the store has none, then reads it: another epoch than the last known one means that the store
   /// was replaced or has lost its data.
   func askEpoch() {
     guard link.isUp else { return }
-    link.post([FleetLevel.set, keys.epoch, identity + Array("\(loop.now.nanoseconds)".utf8), FleetLevel.ifAbsent], nil)
-    link.post([FleetLevel.get, keys.epoch]) { [weak self] result in
+    link.post(
+      StoreCommand.set.words(keys.epoch, identity + Array("\(loop.now.nanoseconds)".utf8), "NX".utf8), nil)
+    link.post(StoreCommand.get.words(keys.epoch)) { [weak self] result in
       guard let self, case .success(.bulk(let found)) = result, found.count <= FleetLedger.longestEpoch else { return }
       let known = ledger.epoch
       if known != found {
