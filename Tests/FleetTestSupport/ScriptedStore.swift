@@ -33,6 +33,8 @@ package final class ScriptedStore: @unchecked Sendable {
   package var changesEpoch: [UInt8]?
   /// By how many seconds its clock is ahead.
   package var clockOffset: Int64 = 0
+  /// By how many milliseconds its replies to TIME are wrong.
+  package var timeError: Int64 = 0
   /// Also those that have expired since they were last asked for.
   package var values: [[UInt8]: Value] = [:]
   package var members: [[UInt8]: Int64] = [:]
@@ -113,6 +115,7 @@ package final class ScriptedStore: @unchecked Sendable {
       values[words[1]] = Value(octets: Array("\(old + number(2))".utf8), expiresAt: nil)
       return .integer(old + number(2))
     case "TIME":
+      let time = time + timeError
       return .array([.bulk(Array("\(time / 1_000)".utf8)), .bulk(Array("\(time % 1_000 * 1_000)".utf8))])
     case "ZADD":
       members[words[3]] = number(2)

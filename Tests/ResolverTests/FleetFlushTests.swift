@@ -448,10 +448,12 @@ import Testing
     let keys = fleet.fleet(0).keys
     for number in 0..<6 { add([note(.names([name("n\(number).example")], andBelow: false), keys)], to: fleet) }
     // The store's clock is not known when the flush is read.
-    for number in 0..<2 { fleet.fleet(number).clock.invalidate() }
+    fleet.store.refused = ["TIME"]
+    for number in 0..<2 { fleet.fleet(number).hasSlept() }
     add([note(.everything, keys, sentAt: fleet.store.time)], to: fleet)
     fleet.loop.advance(by: .seconds(120))
     #expect(fleet.fleet(1).counters.flushes == 7)
+    fleet.store.refused = []
     for number in 0..<2 { fleet.fleet(number).connected() }
     fleet.loop.advance(by: .seconds(600))
     let before = fleet.transfers

@@ -230,8 +230,7 @@ final class FleetScene {
     _ = try fleet.ask(0)
     fleet.loop.advance(by: .milliseconds(1))
     let level = fleet.fleet(1)
-    level.flushes.record(
-      .names([name("example.com")], andBelow: true), at: try #require(level.clock.time(at: fleet.loop.now.nanoseconds)))
+    level.recordFlush(.names([name("example.com")], andBelow: true))
     _ = try fleet.ask(1)
     #expect(Array(level.counters.rejected.keys) == [.flushed] && fleet.transfers == 2)
   }
@@ -330,9 +329,10 @@ final class FleetScene {
   @Test func `an answer is used that a daemon with another estimate of the store's clock has just written`() throws {
     for error in [-700, 700] as [Int64] {
       let fleet = FleetScene(2)
-      let now = fleet.loop.now.nanoseconds
-      fleet.fleet(1).clock.update(
-        milliseconds: fleet.store.time + error, sentAt: now, now: now, wallTime: fleet.loop.wallTime)
+      fleet.store.timeError = error
+      fleet.fleet(1).hasSlept()
+      fleet.loop.advance(by: .milliseconds(1))
+      fleet.store.timeError = 0
       _ = try fleet.ask(0)
       fleet.loop.advance(by: .milliseconds(1))
       let ttl = try #require(try fleet.ask(1).answers.first?.ttl)

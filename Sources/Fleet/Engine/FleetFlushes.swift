@@ -76,7 +76,7 @@ extension FleetLevel {
 
   /// Sets `usedUntil` to now if values of the store could be used until now.
   private func recordUse() {
-    if flushReading == .current, let now = clock.time(at: loop.now.nanoseconds) { usedUntil = now }
+    if flushReading == .current, let now = clock.time { usedUntil = now }
   }
 
   /// The cut-off to apply to our cache for a flush with cut-off `end`, both in milliseconds of the store's clock.
@@ -85,7 +85,7 @@ extension FleetLevel {
   /// is the last time at which it used the store. This holds only for flushes that are not older than a dead stream can
   /// go unnoticed; others, such as replayed ones, keep their cut-off.
   private func endInCache(of end: Int64) -> Int64 {
-    let ownBegin = wasCurrent ? nil : clock.time(at: createdAt.nanoseconds)
+    let ownBegin = wasCurrent ? nil : clock.time(at: createdAt)
     guard let used = usedUntil ?? ownBegin, used - end <= FleetLevel.longestUnnoticed else { return end }
     return max(end, used)
   }
@@ -198,7 +198,7 @@ extension FleetLevel {
     counters.flushes += batch.count
     for (names, end) in batch.parts {
       // Without the store's time the cut-off is now.
-      let age = clock.time(at: loop.now.nanoseconds).map { end > $0 ? 0 : min($0 - end, Int64(Int32.max)) } ?? 0
+      let age = clock.time.map { end > $0 ? 0 : min($0 - end, Int64(Int32.max)) } ?? 0
       flushHere?(RemoteFlush(names: names, before: loop.now + .milliseconds(-age)))
     }
   }
@@ -206,21 +206,21 @@ extension FleetLevel {
   /// The latest valid cut-off, in milliseconds of the store's clock. Later ones are capped: a cut-off in the far future
   /// would make all values of the store unusable.
   private var latestFlush: Int64 {
-    if let now = clock.time(at: loop.now.nanoseconds) { return now + 1_000 }
+    if let now = clock.time { return now + 1_000 }
     return (loop.wallTime + StoreClock.mostDifference) * 1_000
   }
 
   /// Records this daemon's own flush: values of the store that were fetched until now are not used.
   package func recordFlush(_ names: FlushedNames) {
     loop.assertCurrent()
-    flushes.record(names, at: clock.time(at: loop.now.nanoseconds) ?? latestFlush)
+    flushes.record(names, at: clock.time ?? latestFlush)
   }
 
   /// Adds a flush to the stream, then counts the daemons that read it. Each of the commands times out after 1 s.
   package func announce(_ names: FlushedNames) async -> FlushReach {
     loop.assertCurrent()
     link.requestUse()
-    guard let now = clock.time(at: loop.now.nanoseconds) else { return .failed("the store is \(report.state)") }
+    guard let now = clock.time else { return .failed("the store is \(report.state)") }
     announcedAt = max(now, announcedAt + 1)
     let note = FlushNote(names: names, sender: identity, sentAt: announcedAt).octets(keys)
     let words = StoreCommand.xadd.words(

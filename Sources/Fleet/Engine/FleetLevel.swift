@@ -31,15 +31,7 @@ package final class FleetLevel {
   let link: any StoreLink
   var settings: Settings
   var counters = FleetCounters()
-  var clock = StoreClock()
-  /// The difference of the store's clock in the last log line about it, in seconds; nil if the clocks agree.
-  var loggedDifference: Int64?
-  /// When the `TIME` in flight was sent; nil for none.
-  var timeAskedAt: BootInstant?
-  /// Replies to `TIME` in this measurement, and the shortest round trip among them; the estimate is taken from that
-  /// one.
-  var measurements = 0
-  var shortestRoundTrip: Duration?
+  let clock: StoreClockSync
   var flushes = FlushLog()
   /// How far the stream of flushes has been read over this connection.
   var flushReading = FlushReading.away
@@ -140,6 +132,8 @@ package final class FleetLevel {
     self.member = member
     self.ledger = ledger
     self.note = note
+    clock = StoreClockSync(hasSecret: settings.keys.hasSecret, over: link, on: loop, note: note)
+    clock.onEstimate = { [weak self] in self?.estimatedClock(steppedFrom: $0) }
   }
 
   var keys: FleetKeys { settings.keys }
@@ -147,15 +141,49 @@ package final class FleetLevel {
   /// - Parameter isProblem: whether the operator must act.
   package func log(_ text: String, isProblem: Bool = true) { note(FleetNote(isProblem: isProblem, text: text)) }
 
+  // MARK: Connections
+
+  /// The connection is up. The store may be a different one than before, or may have lost its data.
+  package func connected() {
+    loop.assertCurrent()
+    (heartbeatAt, isEpochKnown) = (nil, false)
+    dropWrites()
+    clock.restart()
+    // Also reports the units that were spent while the store was down.
+    askEpoch()
+  }
+
+  /// The machine was suspended: the estimate of the store's clock may be wrong and is measured again.
+  package func hasSlept() {
+    loop.assertCurrent()
+    clock.restart()
+  }
+
+  private func estimatedClock(steppedFrom: Int64?) {
+    if let steppedFrom {
+      flushes.record(.everything, at: steppedFrom)
+      leaveMark(of: steppedFrom)
+    }
+    // Sends the lookup of marks before any GET. Replies come in the order of their commands, so the marks are known
+    // before a value is used.
+    if heartbeatAt == nil { sign() }
+  }
+
+  /// Cancels all timers and callbacks. The link is the caller's to close.
+  package func close() {
+    loop.assertCurrent()
+    for timer in [presence, recountTimer, flushTimer, walkTimer, writeTimer] { timer.cancel() }
+    // Tasks that wait for a reply hold this object longer than the connections live.
+    (flushHere, onLoss, describe) = (nil, nil, { nil })
+  }
+
   // MARK: Lookups
 
   /// Whether values of the store may be used: the connection is up, all flushes are read, and the clock is known and
   /// valid. Measures the clock again if that is due.
   var isUsable: Bool {
-    if clock.isDue(at: loop.now.nanoseconds) { askTime() }
-    guard link.isUp, flushReading == .current, clock.time(at: loop.now.nanoseconds) != nil else { return false }
-    // By a false time a store could extend the life of old values. Without a secret it can forge values anyway.
-    return !(clock.isOff && keys.hasSecret)
+    clock.measureIfDue()
+    return link.isUp && flushReading == .current && clock.time != nil && !clock.isRefused
   }
 
   /// Whether another command for which a lookup waits may be sent.
@@ -178,7 +206,7 @@ package final class FleetLevel {
     switch await exchange(StoreCommand.get.words(key), &left) {
     case .success(.bulk(let octets)):
       // The stream's connection may have ended during the GET.
-      guard isUsable, let now = clock.time(at: loop.now.nanoseconds) else { return .failed(.open) }
+      guard isUsable, let now = clock.time else { return .failed(.open) }
       do throws(FleetRejection) {
         let value = try FleetValue(octets, for: key, keys, question: question, now: now)
         guard !flushes.covers(question.name, stored: value.stored) else { throw .flushed }
@@ -252,7 +280,7 @@ package final class FleetLevel {
     from provider: String, lifetime: UInt32, sentAt: BootInstant
   ) {
     guard lifetime >= FleetLevel.shortestLifetime, isUsable, scope ?? 0 <= question.subnet?.length ?? 0,
-      let now = clock.time(at: loop.now.nanoseconds), let stored = clock.time(at: sentAt.nanoseconds)
+      let now = clock.time, let stored = clock.time(at: sentAt)
     else { return }
     guard link.mayWrite else { return counters.failedWrites += 1 }
     let life = Int64(lifetime) * 1_000

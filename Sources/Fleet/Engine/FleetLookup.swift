@@ -86,7 +86,7 @@ package struct FleetLookup {
   private mutating func look() async -> Step? {
     fleet.loop.assertCurrent()
     fleet.renewPresenceIfDue()
-    guard fleet.isUsable, let now = fleet.clock.time(at: fleet.loop.now.nanoseconds) else {
+    guard fleet.isUsable, let now = fleet.clock.time else {
       fleet.link.requestUse()
       return alone(.open)
     }

@@ -35,14 +35,14 @@ extension FleetLevel {
   /// Sends a heartbeat and, if due, counts the daemons; also starts the timer for the next idle heartbeat.
   package func sign() {
     armPresence()
-    guard link.isUp, let now = clock.time(at: loop.now.nanoseconds) else { return }
+    guard link.isUp, let now = clock.time else { return }
     if heartbeatAt == nil {
       lookForMarks()
       // By then daemons that started at the same time are listed, too.
       recountTimer.set(after: FleetLevel.recount, on: loop, for: self) { $0.countMembers() }
     }
     heartbeatAt = loop.now
-    if link.mayWrite, !clock.isOff || !keys.hasSecret {
+    if link.mayWrite, !clock.isRefused {
       link.post(StoreCommand.zadd.words(keys.members, "\(now)".utf8, member.text.utf8), nil)
       let old = now - FleetMember.lifetime
       link.post(StoreCommand.zremrangebyscore.words(keys.members, "-inf".utf8, "\(old)".utf8), nil)
@@ -82,7 +82,7 @@ extension FleetLevel {
 
   /// The listed daemons and the age of their last heartbeat in seconds, the most recent first; empty if unknown.
   package func present() async -> [(member: FleetMember, age: Int64)] {
-    guard let found = await members(), let now = clock.time(at: loop.now.nanoseconds) else { return [] }
+    guard let found = await members(), let now = clock.time else { return [] }
     return found.map { ($0.member, max(0, (now - $0.seenAt) / 1_000)) }
       .sorted { ($0.1, $0.0.host, $0.0.id) < ($1.1, $1.0.host, $1.0.id) }
   }
@@ -98,7 +98,7 @@ extension FleetLevel {
     _ done: @escaping ([SignedMember]?) -> Void
   ) {
     send(range(first, first + FleetLevel.page - 1)) { [weak self] result in
-      guard let self, let page = FleetLevel.scored(result), let now = clock.time(at: loop.now.nanoseconds) else {
+      guard let self, let page = FleetLevel.scored(result), let now = clock.time else {
         return done(nil)
       }
       let members = page.members.compactMap { text, score -> SignedMember? in
@@ -166,7 +166,7 @@ extension FleetLevel {
   /// daemon's last heartbeat is in the future.
   private func lookForMarks() {
     link.post(range(-16, -1)) { [weak self] result in
-      guard let self, let now = clock.time(at: loop.now.nanoseconds), let scored = FleetLevel.scored(result) else {
+      guard let self, let now = clock.time, let scored = FleetLevel.scored(result) else {
         return
       }
       // No valid heartbeat or mark has a later score: such members were added while the clock was wrong by more than a

@@ -60,7 +60,7 @@ extension FleetLevel {
     var report = describe() ?? unknown
     (report.memberCount, report.knowsFlushes) = (memberCount, flushReading == .current)
     (report.counters, report.droppedWrites) = (counters, droppedWrites)
-    (report.clockDifference, report.isClockRefused) = (clock.difference, clock.isOff && keys.hasSecret)
+    (report.clockDifference, report.isClockRefused) = (clock.difference, clock.isRefused)
     (report.hasSecret, report.sharesUnits) = (keys.hasSecret, settings.sharesUnits)
     return report
   }
@@ -69,6 +69,6 @@ extension FleetLevel {
 /// A line for the log.
 package struct FleetNote: Hashable, Sendable {
   /// Whether the operator must act; logged as an error.
-  package var isProblem: Bool
+  package var isProblem = true
   package var text: String
 }
