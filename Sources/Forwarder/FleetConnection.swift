@@ -113,8 +113,8 @@ final class FleetConnection {
 
   /// Adds up the units of providers over the fleet.
   func share(_ configuration: Configuration) {
-    level.limitedAccounts = []
-    nonisolated(unsafe) let level = settings.fleet.units ? level : nil
+    level.units.limitedAccounts = []
+    nonisolated(unsafe) let units = settings.fleet.units ? level.units : nil
     resolver.assumeIsolated { resolver in
       var uses: [String: Int] = [:]
       for (provider, upstream) in zip(configuration.providers, resolver.upstreams) {
@@ -123,7 +123,7 @@ final class FleetConnection {
         uses[provider.fleetAccount] = use + 1
         let account = provider.fleetAccount + (use == 0 ? "" : "-\(use + 1)")
         upstream.share(
-          units: level.map { AccountUnits($0, account: account, isLimited: provider.unitsPerDay > 0) })
+          units: units.map { AccountUnits($0, account: account, isLimited: provider.unitsPerDay > 0) })
       }
     }
   }

@@ -17,21 +17,21 @@ import Testing
   }
 
   private func spend(_ own: Int, _ fleet: EngineScene, _ number: Int = 0, day: Int64 = 5) {
-    fleet.fleet(number).spent(own: own, day: day, of: "acc")
+    fleet.fleet(number).units.spent(own: own, day: day, of: "acc")
     fleet.loop.advance(by: .milliseconds(5))
   }
 
   @Test func `units of all daemons count, once, also after the store has lost its data`() throws {
     let fleet = EngineScene(3)
     let levels = (0..<3).map { fleet.fleet($0) }
-    for (number, level) in levels.enumerated() { level.spent(own: 10 * (number + 1), day: 5, of: "acc") }
+    for (number, level) in levels.enumerated() { level.units.spent(own: 10 * (number + 1), day: 5, of: "acc") }
     fleet.loop.advance(by: .milliseconds(1))
-    levels[0].spent(own: 11, day: 5, of: "acc")
+    levels[0].units.spent(own: 11, day: 5, of: "acc")
     fleet.loop.advance(by: .milliseconds(1))
-    #expect(levels[0].othersUnits(own: 11, day: 5, of: "acc") == 50)
-    #expect(levels[0].othersUnits(own: 11, day: 6, of: "acc") == 0)
+    #expect(levels[0].units.othersUnits(own: 11, day: 5, of: "acc") == 50)
+    #expect(levels[0].units.othersUnits(own: 11, day: 6, of: "acc") == 0)
     fleet.store.flushAll()
-    for (number, level) in levels.enumerated() { level.spent(own: 10 * (number + 1) + 5, day: 5, of: "acc") }
+    for (number, level) in levels.enumerated() { level.units.spent(own: 10 * (number + 1) + 5, day: 5, of: "acc") }
     fleet.loop.advance(by: .milliseconds(5))
     #expect((75...150).contains(total(fleet) ?? 0))
     #expect(levels.allSatisfy { $0.counters.losses == 1 })
@@ -40,22 +40,22 @@ import Testing
   @Test func `units that were spent while the store was down count as soon as it is back`() throws {
     let fleet = EngineScene(2)
     let levels = (0..<2).map { fleet.fleet($0) }
-    for level in levels { level.spent(own: 10, day: 5, of: "acc") }
+    for level in levels { level.units.spent(own: 10, day: 5, of: "acc") }
     fleet.store.condition = .down
-    levels[0].spent(own: 110, day: 5, of: "acc")
+    levels[0].units.spent(own: 110, day: 5, of: "acc")
     fleet.loop.advance(by: .seconds(60))
     fleet.store.condition = .works
     fleet.loop.advance(by: .seconds(1))
-    levels[1].spent(own: 11, day: 5, of: "acc")
+    levels[1].units.spent(own: 11, day: 5, of: "acc")
     fleet.loop.advance(by: .milliseconds(1))
-    #expect(levels[1].othersUnits(own: 11, day: 5, of: "acc") == 110)
+    #expect(levels[1].units.othersUnits(own: 11, day: 5, of: "acc") == 110)
   }
 
   @Test func `the first daemon to count a day deletes the days before`() throws {
     let fleet = EngineScene(1)
-    fleet.fleet(0).spent(own: 10, day: 5, of: "acc")
+    fleet.fleet(0).units.spent(own: 10, day: 5, of: "acc")
     fleet.loop.advance(by: .milliseconds(5))
-    fleet.fleet(0).spent(own: 1, day: 7, of: "acc")
+    fleet.fleet(0).units.spent(own: 1, day: 7, of: "acc")
     fleet.loop.advance(by: .milliseconds(5))
     #expect(fleet.store.keys.filter { $0.contains(":u:") } == ["httpdnsd:1:u:acc:19700108"])
   }
@@ -111,15 +111,15 @@ import Testing
     fleet.loop.advance(by: .seconds(60))
     // What it only read is worth no write of its own.
     spend(700, fleet, 0, day: day)
-    fleet.fleet(1).limitedAccounts = ["acc"]
-    fleet.fleet(1).readUnits()
+    fleet.fleet(1).units.limitedAccounts = ["acc"]
+    fleet.fleet(1).units.readTotals()
     fleet.loop.advance(by: .milliseconds(5))
     ledger.close()
     fleet.store.condition = .down
     let read = FleetLedger(StateFile(path: folder.path(of: "fleet")) { _ in }, on: fleet.loop)
     fleet.join(1, start: 2, ledger: read)
-    fleet.fleet(1).spent(own: 20, day: day, of: "acc")
-    #expect(fleet.fleet(1).othersUnits(own: 20, day: day, of: "acc") == 700)
+    fleet.fleet(1).units.spent(own: 20, day: day, of: "acc")
+    #expect(fleet.fleet(1).units.othersUnits(own: 20, day: day, of: "acc") == 700)
   }
 
   @Test func `a store that was emptied while the daemon was stopped gets its whole count`() throws {

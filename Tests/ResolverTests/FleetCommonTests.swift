@@ -13,7 +13,7 @@ import Testing
   @Test func `a daemon that has spent nothing on a new day knows what the others have spent on it`() throws {
     let fleet = FleetScene(2)
     let today = fleet.loop.wallTime / 86_400
-    let units = (0..<2).map { AccountUnits(fleet.fleet($0), account: "acc", isLimited: true) }
+    let units = (0..<2).map { AccountUnits(fleet.fleet($0).units, account: "acc", isLimited: true) }
     for (number, units) in units.enumerated() { units.spent(own: 10 + number, day: today - 1) }
     fleet.loop.advance(by: .milliseconds(5))
     units[0].spent(own: 500, day: today)
@@ -24,7 +24,7 @@ import Testing
 
   @Test func `a counter is read once at a time`() throws {
     let fleet = FleetScene(1)
-    let units = (0..<3).map { AccountUnits(fleet.fleet(0), account: "acc\($0)", isLimited: true) }
+    let units = (0..<3).map { AccountUnits(fleet.fleet(0).units, account: "acc\($0)", isLimited: true) }
     let before = fleet.store.commands["GET", default: 0]
     let asked = (0..<60).map { fleet.scenes[0].ask("n\($0).example") }
     fleet.loop.advance(by: .milliseconds(300))

@@ -57,7 +57,7 @@ private final class FleetLifeDaemon {
     scene.resolver.assumeIsolated { $0.use(level) }
     stream = store.connect(level, over: link)
     self.level = level
-    units = AccountUnits(level, account: "account", isLimited: plan.limit > 0)
+    units = AccountUnits(level.units, account: "account", isLimited: plan.limit > 0)
   }
 
   func send(_ message: [UInt8], for name: Int, at now: BootInstant) {

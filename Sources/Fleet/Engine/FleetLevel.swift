@@ -68,15 +68,7 @@ package final class FleetLevel {
   package var flushHere: ((RemoteFlush) -> Void)?
   /// Called when the store was replaced or has lost its data. The owner must read the stream again from its start.
   package var onLoss: (() -> Void)?
-  /// The units of each account.
-  var units: [String: FleetUnits] = [:]
-  /// How many of this daemon's units the store has counted, across restarts.
-  let ledger: FleetLedger
-  /// The accounts with `units_per_day`, and those of them whose counter is being read.
-  package var limitedAccounts: Set<String> = []
-  var accountsBeingRead: Set<String> = []
-  /// Whether the store's epoch was read over this connection.
-  var isEpochKnown = false
+  package let units: UnitCounter
   /// Returns a report with the state of the connections; nil once they are closed.
   package var describe: () -> FleetReport? = { nil }
   /// The number of daemons at the last count.
@@ -130,9 +122,10 @@ package final class FleetLevel {
     createdAt = loop.now
     self.identity = identity
     self.member = member
-    self.ledger = ledger
     self.note = note
     clock = StoreClockSync(hasSecret: settings.keys.hasSecret, over: link, on: loop, note: note)
+    units = UnitCounter(settings, over: link, on: loop, clock: clock, identity: identity, ledger: ledger)
+    units.onLoss = { [weak self] in self?.storeLostData() }
     clock.onEstimate = { [weak self] in self?.estimatedClock(steppedFrom: $0) }
   }
 
@@ -146,11 +139,10 @@ package final class FleetLevel {
   /// The connection is up. The store may be a different one than before, or may have lost its data.
   package func connected() {
     loop.assertCurrent()
-    (heartbeatAt, isEpochKnown) = (nil, false)
+    heartbeatAt = nil
     dropWrites()
     clock.restart()
-    // Also reports the units that were spent while the store was down.
-    askEpoch()
+    units.connected()
   }
 
   /// The machine was suspended: the estimate of the store's clock may be wrong and is measured again.
@@ -167,6 +159,18 @@ package final class FleetLevel {
     // Sends the lookup of marks before any GET. Replies come in the order of their commands, so the marks are known
     // before a value is used.
     if heartbeatAt == nil { sign() }
+  }
+
+  /// The store was replaced or has lost its data.
+  private func storeLostData() {
+    counters.losses += 1
+    lastFlush = FleetLevel.firstEntry
+    // The list of daemons is lost as well.
+    heartbeatAt = nil
+    sign()
+    (backlogCount, backlogBegin) = (0, nil)
+    // While the link is down there is nothing to do: the next connection reads the stream from its start.
+    if link.isUp { onLoss?() }
   }
 
   /// Cancels all timers and callbacks. The link is the caller's to close.

@@ -93,9 +93,9 @@ package struct FleetLookup {
     var end = Int64.min
     if case .refresh(let expiresAt, _) = purpose {
       end = expiresAt.map { now + ($0 - fleet.loop.now.nanoseconds) / 1_000_000 + FleetLookup.youngerBy } ?? end
-      fleet.readUnits()
+      fleet.units.readTotals()
     } else if fleet.mayLook {
-      fleet.readUnits()
+      fleet.units.readTotals()
     }
     switch await fleet.get(key, question, &left) {
     case .value(let found) where found.value.expires > end:

@@ -1,13 +1,43 @@
-// FleetUnitCounts.swift -- counts billing units in the store, summed over all daemons of the fleet.
+// UnitCounter.swift -- counts billing units in the store, summed over all daemons of the fleet.
+//
+// Resolver's loop only. `FleetUnits` has the arithmetic, `FleetLedger` what is known across restarts.
 
 import EventLoop
 import Files
 import Store
 
-extension FleetLevel {
+/// The units of each account, and the store's epoch, which shows a loss of its data.
+package final class UnitCounter {
+  private let loop: any Loop
+  private let link: any StoreLink
+  private let clock: StoreClockSync
+  private let keys: FleetKeys
+  private let identity: [UInt8]
+  /// Whether `units_per_day` limits the fleet rather than each daemon.
+  private let isShared: Bool
+  /// How many of this daemon's units the store has counted, across restarts.
+  private let ledger: FleetLedger
+  private var units: [String: FleetUnits] = [:]
+  /// The accounts whose counter is being read.
+  private var accountsBeingRead: Set<String> = []
+  /// Whether the store's epoch was read over this connection.
+  private var isEpochKnown = false
+  /// The accounts with `units_per_day`, as the configuration has them.
+  package var limitedAccounts: Set<String> = []
+  /// Called when the store was replaced or has lost its data.
+  var onLoss: (() -> Void)?
+
   /// How many days before a new day the deleted counters are. Yesterday's is not deleted: machines may disagree about
   /// the date.
   private static let oldDays = 2...8 as ClosedRange<Int64>
+
+  init(
+    _ settings: FleetLevel.Settings, over link: any StoreLink, on loop: any Loop, clock: StoreClockSync,
+    identity: [UInt8], ledger: FleetLedger
+  ) {
+    (keys, isShared) = (settings.keys, settings.sharesUnits)
+    (self.link, self.loop, self.clock, self.identity, self.ledger) = (link, loop, clock, identity, ledger)
+  }
 
   /// Records what this daemon has spent on a day, and adds it to the fleet's counter.
   ///
@@ -17,20 +47,29 @@ extension FleetLevel {
   ///   - account: identifies the provider's account.
   package func spent(own: Int, day: Int64, of account: String) {
     loop.assertCurrent()
-    guard settings.sharesUnits else { return }
+    guard isShared else { return }
     change(account) { $0.update(own: own, day: day) }
-    report(account)
+    guard link.isUp, link.mayWrite else { return }
+    // Shows whether the store has lost its data.
+    askEpoch()
+    add(account)
   }
 
   /// The units that the fleet's other daemons have spent on the day; 0 if unknown.
   package func othersUnits(own: Int, day: Int64, of account: String) -> Int {
-    guard settings.sharesUnits, let units = units[account], units.day == day else { return 0 }
+    guard isShared, let units = units[account], units.day == day else { return 0 }
     return max(0, units.spent - own)
+  }
+
+  /// The connection is up; also reports the units that were spent while the store was down.
+  func connected() {
+    isEpochKnown = false
+    askEpoch()
   }
 
   /// Requests the fleet's totals of accounts with a limit; does not wait. Call this before a lookup: the replies then
   /// arrive before the lookup's, so that units which other daemons have reported count before this daemon spends more.
-  func readUnits() {
+  func readTotals() {
     for account in limitedAccounts where accountsBeingRead.insert(account).inserted {
       // This daemon may not have spent anything since midnight.
       let day = max(units[account]?.day ?? 0, loop.wallTime / 86_400)
@@ -48,13 +87,6 @@ extension FleetLevel {
 
   private func change(_ account: String, _ change: (inout FleetUnits) -> Void) {
     change(&units[account, default: ledger.units(of: account)])
-  }
-
-  /// Adds what this daemon has spent since its last increment, and checks whether the store has lost its data.
-  private func report(_ account: String) {
-    guard link.isUp, link.mayWrite else { return }
-    askEpoch()
-    add(account)
   }
 
   /// Sends the next increment of an account; one at a time.
@@ -79,13 +111,13 @@ extension FleetLevel {
   /// full store evicts keys that have one (`volatile-lru`).
   private func deleteOldDays(of account: String, before day: Int64) {
     guard !clock.isOff else { return }
-    let old = FleetLevel.oldDays.map { keys.units(account, day: day - $0) }
+    let old = UnitCounter.oldDays.map { keys.units(account, day: day - $0) }
     link.post(StoreCommand.del.words() + old, nil)
   }
 
   /// Writes an epoch if the store has none, then reads it: another epoch than the last known one means that the store
   /// was replaced or has lost its data.
-  func askEpoch() {
+  private func askEpoch() {
     guard link.isUp else { return }
     link.post(
       StoreCommand.set.words(keys.epoch, identity + Array("\(loop.now.nanoseconds)".utf8), "NX".utf8), nil)
@@ -102,19 +134,11 @@ extension FleetLevel {
     }
   }
 
-  /// Handles a store that was replaced or has lost its data.
   private func lost() {
-    counters.losses += 1
     for (account, known) in units {
       let counted = ledger.units(of: account)
       units[account]?.storeLostData(counted: counted.day == known.day ? counted.counted : 0)
     }
-    lastFlush = FleetLevel.firstEntry
-    // The list of daemons is lost as well.
-    heartbeatAt = nil
-    sign()
-    (backlogCount, backlogBegin) = (0, nil)
-    // While the link is down there is nothing to do: the next connection reads the stream from its start.
-    if link.isUp { onLoss?() }
+    onLoss?()
   }
 }
