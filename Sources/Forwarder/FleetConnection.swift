@@ -84,12 +84,12 @@ final class FleetConnection {
     }
     level = fleet
     fleet.onLoss = { [weak flushes] in flushes?.connect() }
-    flushes.onConnected = { [weak fleet] in fleet?.flushesConnected(true) }
-    flushes.onEnded = { [weak fleet] in fleet?.flushesConnected(false) }
+    flushes.onConnected = { [weak fleet] in fleet?.follower.connected(true) }
+    flushes.onEnded = { [weak fleet] in fleet?.follower.connected(false) }
     flushes.read { [weak fleet] in
-      fleet?.nextFlush ?? []
+      fleet?.follower.nextRead ?? []
     } _: { [weak fleet] reply in
-      fleet?.received(reply) ?? false
+      fleet?.follower.received(reply) ?? false
     }
     client.onUp = { [weak fleet, weak flushes] in
       fleet?.connected()

@@ -14,7 +14,7 @@ extension Resolver {
   package func use(_ fleet: sending FleetLevel?) {
     self.fleet?.close()
     self.fleet = fleet
-    fleet?.flushHere = { [weak self, loop] flush in
+    fleet?.pacer.flushCache = { [weak self, loop] flush in
       Task(executorPreference: loop) { await self?.carryOut(flush) }
     }
   }
@@ -119,7 +119,7 @@ extension Resolver {
   /// Flushes names in this daemon and, if `everywhere`, in all daemons of the fleet.
   package func flush(_ names: FlushedNames, everywhere: Bool) async -> (counts: FlushCounts, reach: FlushReach?) {
     // From now on flushed values of the store are not used.
-    fleet?.recordFlush(names)
+    fleet?.follower.record(names)
     let announcement = everywhere && fleet != nil ? Task(executorPreference: loop) { await self.announce(names) } : nil
     let counts = await flush(NameSelection(names))
     return (counts, await announcement?.value)

@@ -12,11 +12,11 @@ extension ScriptedStore {
     level.connected()
     let stream = stream()
     level.onLoss = { stream.connect() }
-    stream.onChange = { level.flushesConnected($0) }
+    stream.onChange = { level.follower.connected($0) }
     stream.read {
-      level.nextFlush
+      level.follower.nextRead
     } _: { reply in
-      level.received(reply)
+      level.follower.received(reply)
     }
     return stream
   }

@@ -193,13 +193,13 @@ import Testing
     for part in 0..<100 { add(Array(recorded[part * 15..<part * 15 + 15]), to: fleet) }
     fleet.loop.advance(by: .seconds(10))
     try warm(fleet)
-    let (walks, flushes) = (fleet.fleet(1).flushedAt, fleet.fleet(1).counters.flushes)
+    let (passes, flushes) = (fleet.passes(of: 1), fleet.fleet(1).counters.flushes)
     #expect(flushes == 1_500)
     for round in 0..<3 {
       for sealed in round == 1 ? recorded.reversed() : recorded { add([sealed], to: fleet) }
     }
     fleet.loop.advance(by: .seconds(2))
-    #expect(fleet.fleet(1).flushedAt == walks && fleet.fleet(1).counters.flushes == flushes)
+    #expect(passes.all.isEmpty && fleet.fleet(1).counters.flushes == flushes)
     // Two flushes of one daemon in the same millisecond are both new.
     #expect(flush(fleet, by: 0, www) == .notified(1) && flush(fleet, by: 0, .everything) == .notified(1))
     fleet.loop.advance(by: .seconds(2))
@@ -233,8 +233,8 @@ import Testing
         .bulk(Array("\(fleet.store.time)-\(number)".utf8)), .array([.bulk(Array("f".utf8)), .bulk(octets)]),
       ])
     }
-    _ = level.received(.array([.array([.bulk(level.keys.flushes), .array(entries)])]))
-    _ = level.received(.null)
+    _ = level.follower.received(.array([.array([.bulk(level.keys.flushes), .array(entries)])]))
+    _ = level.follower.received(.null)
     #expect(level.counters.flushes == (count == 15 ? 1 : 0))
   }
 
@@ -252,16 +252,16 @@ import Testing
     var (rest, turns) = ((1...15).map(entry)[...], 0)
     while !rest.isEmpty, turns < 15 {
       turns += 1
-      #expect(level.received(.array([.array([.bulk(level.keys.flushes), .array(Array(rest))])])))
+      #expect(level.follower.received(.array([.array([.bulk(level.keys.flushes), .array(Array(rest))])])))
       // A store sends what is behind the last entry that the daemon names.
       rest = rest.drop { entry in
         guard case .array(let parts) = entry, case .bulk(let id) = parts[0] else { return true }
-        return id != level.nextFlush.last
+        return id != level.follower.nextRead.last
       }.dropFirst()
     }
     // Each has 20 KiB.
     #expect((4...8).contains(turns))
-    _ = level.received(.null)
+    _ = level.follower.received(.null)
     fleet.loop.advance(by: .seconds(2))
     #expect(level.counters.flushes == 15)
   }
@@ -270,12 +270,11 @@ import Testing
     let fleet = fleet(2)
     let keys = fleet.fleet(0).keys
     try warm(fleet)
-    var walks: [BootInstant?] = []
+    let passes = fleet.passes(of: 1)
     for number in 0..<3_000 {
       add([note(.names([name("n\(number).example")], andBelow: false), keys, sentAt: fleet.store.time)], to: fleet)
-      if walks.last != fleet.fleet(1).flushedAt { walks.append(fleet.fleet(1).flushedAt) }
     }
-    #expect((3...4).contains(walks.count))
+    #expect((3...4).contains(Set(passes.all).count))
     fleet.loop.advance(by: .seconds(1))
     #expect(fleet.fleet(1).counters.flushes == 3_000)
     #expect(try fleet.ask(1).addresses == ["192.0.2.1"])
@@ -377,7 +376,7 @@ import Testing
     fleet.streams[1].isAway = false
     // Time for a part of them.
     fleet.loop.advance(by: .microseconds(700))
-    #expect(fleet.fleet(1).flushReading == .behind && fleet.fleet(1).lastFlush != FleetLevel.firstEntry)
+    #expect(fleet.isBehind(1))
     fleet.streams[1].isAway = true
     fleet.streams[1].isAway = false
     fleet.loop.advance(by: .milliseconds(50))
@@ -397,7 +396,7 @@ import Testing
     add(100)
     fleet.streams[1].isAway = false
     fleet.loop.advance(by: .microseconds(700))
-    #expect(fleet.fleet(1).flushReading == .behind && fleet.fleet(1).lastFlush != FleetLevel.firstEntry)
+    #expect(fleet.isBehind(1))
     fleet.streams[1].isAway = true
     fleet.loop.advance(by: .seconds(5))
     _ = try fleet.ask(1)
@@ -421,8 +420,10 @@ import Testing
     }
     zone.address = "192.0.2.2"
     fleet.streams[1].isAway = false
+    let replies = fleet.store.commands["XREAD", default: 0]
     fleet.loop.advance(by: .milliseconds(6))
-    #expect(fleet.fleet(1).flushReading == .behind && fleet.fleet(1).backlogCount > 100)
+    // More than 100 entries, 15 in each reply.
+    #expect(fleet.isBehind(1) && fleet.store.commands["XREAD", default: 0] - replies > 7)
     fleet.streams[1].isAway = true
     fleet.streams[1].isAway = false
     fleet.loop.advance(by: .milliseconds(50))
@@ -435,8 +436,8 @@ import Testing
     fleet.loop.advance(by: .seconds(3_600))
     try warm(fleet)
     let looks = fleet.fleet(1).counters.looks
-    fleet.fleet(1).lastFlush = FleetLevel.firstEntry
-    fleet.streams[1].connect()
+    fleet.store.values[fleet.fleet(1).keys.epoch]?.octets.append(0)
+    fleet.fleet(1).connected()
     fleet.loop.advance(by: .seconds(1))
     #expect(fleet.fleet(1).counters.flushes == 1)
     _ = try fleet.ask(1)

@@ -94,6 +94,23 @@ final class FleetScene {
     return loop.run { await level.present().map(\.member) }
   }
 
+  /// When a daemon's cache is flushed by others from now on.
+  final class Passes { var all: [BootInstant] = [] }
+
+  func passes(of number: Int) -> Passes {
+    let (passes, pacer, loop) = (Passes(), fleet(number).pacer, loop)
+    pacer.flushCache = { [flushCache = pacer.flushCache] flush in
+      passes.all.append(loop.now)
+      flushCache?(flush)
+    }
+    return passes
+  }
+
+  /// Whether a daemon has read a part of the stream of flushes.
+  func isBehind(_ number: Int) -> Bool {
+    !fleet(number).report.knowsFlushes && fleet(number).follower.nextRead.last != Array("0-0".utf8)
+  }
+
   /// Transfers of all daemons together.
   var transfers: Int { providers.reduce(0) { $0 + $1.count } }
 
@@ -230,7 +247,7 @@ final class FleetScene {
     _ = try fleet.ask(0)
     fleet.loop.advance(by: .milliseconds(1))
     let level = fleet.fleet(1)
-    level.recordFlush(.names([name("example.com")], andBelow: true))
+    level.follower.record(.names([name("example.com")], andBelow: true))
     _ = try fleet.ask(1)
     #expect(Array(level.counters.rejected.keys) == [.flushed] && fleet.transfers == 2)
   }

@@ -73,3 +73,6 @@ package struct FleetCounters: Sendable {
     if let index = FleetResult.allCases.firstIndex(of: result) { looks[index] += 1 }
   }
 }
+
+/// The counters that the parts of one `FleetLevel` share.
+final class FleetTally { var counters = FleetCounters() }

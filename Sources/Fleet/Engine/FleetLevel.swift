@@ -11,6 +11,15 @@ import EventLoop
 import Store
 import Telemetry
 
+/// The outcome of sending a flush to the other daemons.
+package enum FlushReach: Hashable, Sendable {
+  /// The number of other daemons (nil if unknown), and the number of those that cannot decrypt the flush because their
+  /// secret is different; these are not part of the first number.
+  case notified(Int?, strangers: Int = 0)
+  /// Only this daemon's cache was flushed, for this reason.
+  case failed(String)
+}
+
 /// Shares answers with the other daemons of a site.
 package final class FleetLevel {
   package struct Settings: Sendable {
@@ -30,42 +39,10 @@ package final class FleetLevel {
   let loop: any Loop
   let link: any StoreLink
   var settings: Settings
-  var counters = FleetCounters()
+  let tally = FleetTally()
   let clock: StoreClockSync
-  var flushes = FlushLog()
-  /// How far the stream of flushes has been read over this connection.
-  var flushReading = FlushReading.away
-  /// When values of the store were last usable before `flushReading` left `.current`, in milliseconds of the store's
-  /// clock; nil after this daemon has caught up.
-  var usedUntil: Int64?
-  /// Whether `flushReading` was ever `.current`. Until then the cache may contain values of the store from before the
-  /// start.
-  var wasCurrent = false
-  let createdAt: BootInstant
-  /// The ID of the last entry of the stream that was read.
-  var lastFlush = FleetLevel.firstEntry
-  /// Flushes that were read but are not carried out before all entries are read, the number of these entries, and the
-  /// time of the first one over this connection.
-  var backlog = FlushBatch()
-  var backlogCount = 0
-  var backlogBegin: Int64?
-  /// When unauthenticated flushes were carried out within the last minute.
-  var recentFlushes: [BootInstant] = []
-  /// When an ignored entry was last logged.
-  var refusalLoggedAt: BootInstant?
-  /// Unauthenticated flushes over the limit, and the timer that carries them out.
-  var waitingFlushes = FlushBatch()
-  let flushTimer = OwnedTimer()
-  /// Replay protection for sealed flushes.
-  var noteOrder = NoteOrder()
-  /// When this daemon sent its last flush, in milliseconds of the store's clock.
-  var announcedAt = Int64.min
-  /// Flushes for the next pass through the cache, the timer of that pass, and when the last one was.
-  var nextFlushes = FlushBatch()
-  let walkTimer = OwnedTimer()
-  var flushedAt: BootInstant?
-  /// Carries out a flush of another daemon in this one's cache.
-  package var flushHere: ((RemoteFlush) -> Void)?
+  package let follower: FlushFollower
+  package let pacer: FlushPacer
   /// Called when the store was replaced or has lost its data. The owner must read the stream again from its start.
   package var onLoss: (() -> Void)?
   package let units: UnitCounter
@@ -119,17 +96,21 @@ package final class FleetLevel {
     self.settings = settings
     self.link = link
     self.loop = loop
-    createdAt = loop.now
     self.identity = identity
     self.member = member
     self.note = note
     clock = StoreClockSync(hasSecret: settings.keys.hasSecret, over: link, on: loop, note: note)
+    pacer = FlushPacer(on: loop, clock: clock, tally: tally, note: note)
+    follower = FlushFollower(
+      settings.keys, over: link, on: loop, clock: clock, pacer: pacer, identity: identity, tally: tally, note: note)
     units = UnitCounter(settings, over: link, on: loop, clock: clock, identity: identity, ledger: ledger)
     units.onLoss = { [weak self] in self?.storeLostData() }
     clock.onEstimate = { [weak self] in self?.estimatedClock(steppedFrom: $0) }
   }
 
   var keys: FleetKeys { settings.keys }
+
+  package var counters: FleetCounters { tally.counters }
 
   /// - Parameter isProblem: whether the operator must act.
   package func log(_ text: String, isProblem: Bool = true) { note(FleetNote(isProblem: isProblem, text: text)) }
@@ -153,7 +134,7 @@ package final class FleetLevel {
 
   private func estimatedClock(steppedFrom: Int64?) {
     if let steppedFrom {
-      flushes.record(.everything, at: steppedFrom)
+      follower.ignoreValues(until: steppedFrom)
       leaveMark(of: steppedFrom)
     }
     // Sends the lookup of marks before any GET. Replies come in the order of their commands, so the marks are known
@@ -163,12 +144,11 @@ package final class FleetLevel {
 
   /// The store was replaced or has lost its data.
   private func storeLostData() {
-    counters.losses += 1
-    lastFlush = FleetLevel.firstEntry
+    tally.counters.losses += 1
+    follower.restart()
     // The list of daemons is lost as well.
     heartbeatAt = nil
     sign()
-    (backlogCount, backlogBegin) = (0, nil)
     // While the link is down there is nothing to do: the next connection reads the stream from its start.
     if link.isUp { onLoss?() }
   }
@@ -176,9 +156,29 @@ package final class FleetLevel {
   /// Cancels all timers and callbacks. The link is the caller's to close.
   package func close() {
     loop.assertCurrent()
-    for timer in [presence, recountTimer, flushTimer, walkTimer, writeTimer] { timer.cancel() }
+    for timer in [presence, recountTimer, writeTimer] { timer.cancel() }
+    pacer.close()
     // Tasks that wait for a reply hold this object longer than the connections live.
-    (flushHere, onLoss, describe) = (nil, nil, { nil })
+    (onLoss, describe) = (nil, { nil })
+  }
+
+  // MARK: Flushes
+
+  /// Adds a flush to the stream, then counts the daemons that read it. Each of the commands times out after 1 s.
+  package func announce(_ names: FlushedNames) async -> FlushReach {
+    loop.assertCurrent()
+    link.requestUse()
+    guard clock.time != nil else { return .failed("the store is \(report.state)") }
+    switch await follower.announce(names) {
+    case nil: break
+    case .error(let text): return .failed("the store refused the flush: \(text)")
+    case .timeout: return .failed("no reply from the store within 1 s; it may have accepted the flush")
+    case _ where link.isUp: return .failed("no reply from the store; it may have accepted the flush")
+    default: return .failed("the store is \(report.state)")
+    }
+    guard let others = await members()?.filter({ $0.member.id != member.id }) else { return .notified(nil) }
+    let strangers = others.count { $0.member.difference(from: member) == .secret }
+    return .notified(others.count - strangers, strangers: strangers)
   }
 
   // MARK: Lookups
@@ -187,7 +187,7 @@ package final class FleetLevel {
   /// valid. Measures the clock again if that is due.
   var isUsable: Bool {
     clock.measureIfDue()
-    return link.isUp && flushReading == .current && clock.time != nil && !clock.isRefused
+    return link.isUp && follower.isCurrent && clock.time != nil && !clock.isRefused
   }
 
   /// Whether another command for which a lookup waits may be sent.
@@ -213,10 +213,10 @@ package final class FleetLevel {
       guard isUsable, let now = clock.time else { return .failed(.open) }
       do throws(FleetRejection) {
         let value = try FleetValue(octets, for: key, keys, question: question, now: now)
-        guard !flushes.covers(question.name, stored: value.stored) else { throw .flushed }
+        guard !follower.covers(question.name, stored: value.stored) else { throw .flushed }
         return .value(FoundValue(value, readAt: now))
       } catch {
-        counters.rejected[error, default: 0] += 1
+        tally.counters.rejected[error, default: 0] += 1
         return .rejected
       }
     case .success(.null): return .nothing
@@ -265,7 +265,7 @@ package final class FleetLevel {
     }
     let took = loop.preciseNow - began
     left -= took
-    if case .success = result { counters.latency.observe(took) }
+    if case .success = result { tally.counters.latency.observe(took) }
     return result
   }
 
@@ -286,7 +286,7 @@ package final class FleetLevel {
     guard lifetime >= FleetLevel.shortestLifetime, isUsable, scope ?? 0 <= question.subnet?.length ?? 0,
       let now = clock.time, let stored = clock.time(at: sentAt)
     else { return }
-    guard link.mayWrite else { return counters.failedWrites += 1 }
+    guard link.mayWrite else { return tally.counters.failedWrites += 1 }
     let life = Int64(lifetime) * 1_000
     let value = FleetValue(
       message: message, scope: scope, extendedError: extendedError, stored: stored, expires: now + life,
@@ -308,7 +308,7 @@ package final class FleetLevel {
       link.post(words) { [weak self] result in
         guard let self else { return }
         writing -= 1
-        if case .success = result { counters.writes += 1 } else { counters.failedWrites += 1 }
+        if case .success = result { tally.counters.writes += 1 } else { tally.counters.failedWrites += 1 }
         write()
       }
       // Release the lease: daemons that wait now find the answer, since the SET was sent first.

@@ -78,7 +78,7 @@ package struct FleetLookup {
       case .nothing, .rejected: continue
       }
     }
-    fleet.counters.leases.expired += 1
+    fleet.tally.counters.leases.expired += 1
     return alone(first)
   }
 
@@ -113,33 +113,33 @@ package struct FleetLookup {
   private mutating func lease() async -> Step? {
     switch (await fleet.lease(question, providerTimeout, &left), purpose) {
     case (.won, .query):
-      fleet.counters.count(first)
-      fleet.counters.leases.won += 1
+      fleet.tally.counters.count(first)
+      fleet.tally.counters.leases.won += 1
       return .leads
     case (.won, .refresh):
-      fleet.counters.led += 1
+      fleet.tally.counters.led += 1
       return .leads
     case (.lost, .query):
-      fleet.counters.leases.lost += 1
+      fleet.tally.counters.leases.lost += 1
       return nil
     case (.lost, .refresh(_, let mayWait)): return mayWait ? .waits : alone(first)
     case (.none, .query):
-      fleet.counters.leases.failed += 1
+      fleet.tally.counters.leases.failed += 1
       return alone(first)
     case (.none, .refresh): return alone(first)
     }
   }
 
   private func alone(_ result: FleetResult) -> Step {
-    if case .query = purpose { fleet.counters.count(result) } else { fleet.counters.alone += 1 }
+    if case .query = purpose { fleet.tally.counters.count(result) } else { fleet.tally.counters.alone += 1 }
     return .alone
   }
 
   /// Counts the value that was found last as used.
   package func accept() {
-    if case .query = purpose { fleet.counters.count(.hit) } else { fleet.counters.adopted += 1 }
+    if case .query = purpose { fleet.tally.counters.count(.hit) } else { fleet.tally.counters.adopted += 1 }
   }
 
   /// Counts the value that was found last as refused.
-  package func reject(_ check: FleetRejection) { fleet.counters.rejected[check, default: 0] += 1 }
+  package func reject(_ check: FleetRejection) { fleet.tally.counters.rejected[check, default: 0] += 1 }
 }

@@ -185,7 +185,7 @@ extension FleetLevel {
         } else {
           continue
         }
-        flushes.record(.everything, at: min(end, now + StoreClock.longestStep))
+        follower.ignoreValues(until: min(end, now + StoreClock.longestStep))
       }
     }
   }
