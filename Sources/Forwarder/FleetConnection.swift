@@ -108,7 +108,7 @@ final class FleetConnection {
     client.retry()
     flushes.retry()
     // Whether the store takes writes again shows at once.
-    level.sign()
+    level.presence.sendHeartbeat()
   }
 
   /// Adds up the units of providers over the fleet.
@@ -133,7 +133,7 @@ final class FleetConnection {
 
   /// The same with the daemons that are there.
   func fullReport() async -> FleetReport {
-    let members = await level.present()
+    let members = await level.presence.present()
     var report = report
     report.members = members
     return report

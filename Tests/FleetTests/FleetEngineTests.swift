@@ -39,7 +39,7 @@ final class EngineScene {
   /// The daemons that one of them finds.
   func present(_ number: Int) -> [FleetMember] {
     nonisolated(unsafe) let level = fleet(number)
-    return loop.run { await level.present().map(\.member) }
+    return loop.run { await level.presence.present().map(\.member) }
   }
 }
 

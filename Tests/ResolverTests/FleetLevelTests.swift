@@ -91,7 +91,7 @@ final class FleetScene {
   /// The daemons that one of them finds.
   func present(_ number: Int) -> [FleetMember] {
     nonisolated(unsafe) let level = fleet(number)
-    return loop.run { await level.present().map(\.member) }
+    return loop.run { await level.presence.present().map(\.member) }
   }
 
   /// When a daemon's cache is flushed by others from now on.

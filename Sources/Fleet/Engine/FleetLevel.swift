@@ -48,16 +48,7 @@ package final class FleetLevel {
   package let units: UnitCounter
   /// Returns a report with the state of the connections; nil once they are closed.
   package var describe: () -> FleetReport? = { nil }
-  /// The number of daemons at the last count.
-  var memberCount: Int?
-  /// When the daemons were last counted.
-  var countedAt: BootInstant?
-  /// When this daemon last sent a heartbeat over this connection; nil before the first one.
-  var heartbeatAt: BootInstant?
-  /// Sends heartbeats while the store is not used.
-  let presence = OwnedTimer()
-  /// Counts the daemons again soon after the first heartbeat, for daemons that start together.
-  let recountTimer = OwnedTimer()
+  package let presence: Presence
   let member: FleetMember
   /// Identifies this daemon in its flushes and leases: 16 random octets.
   let identity: [UInt8]
@@ -103,6 +94,7 @@ package final class FleetLevel {
     pacer = FlushPacer(on: loop, clock: clock, tally: tally, note: note)
     follower = FlushFollower(
       settings.keys, over: link, on: loop, clock: clock, pacer: pacer, identity: identity, tally: tally, note: note)
+    presence = Presence(member, settings.keys, over: link, on: loop, clock: clock, follower: follower)
     units = UnitCounter(settings, over: link, on: loop, clock: clock, identity: identity, ledger: ledger)
     units.onLoss = { [weak self] in self?.storeLostData() }
     clock.onEstimate = { [weak self] in self?.estimatedClock(steppedFrom: $0) }
@@ -120,7 +112,7 @@ package final class FleetLevel {
   /// The connection is up. The store may be a different one than before, or may have lost its data.
   package func connected() {
     loop.assertCurrent()
-    heartbeatAt = nil
+    presence.restart()
     dropWrites()
     clock.restart()
     units.connected()
@@ -135,11 +127,11 @@ package final class FleetLevel {
   private func estimatedClock(steppedFrom: Int64?) {
     if let steppedFrom {
       follower.ignoreValues(until: steppedFrom)
-      leaveMark(of: steppedFrom)
+      presence.leaveMark(of: steppedFrom)
     }
     // Sends the lookup of marks before any GET. Replies come in the order of their commands, so the marks are known
     // before a value is used.
-    if heartbeatAt == nil { sign() }
+    presence.begin()
   }
 
   /// The store was replaced or has lost its data.
@@ -147,8 +139,8 @@ package final class FleetLevel {
     tally.counters.losses += 1
     follower.restart()
     // The list of daemons is lost as well.
-    heartbeatAt = nil
-    sign()
+    presence.restart()
+    presence.begin()
     // While the link is down there is nothing to do: the next connection reads the stream from its start.
     if link.isUp { onLoss?() }
   }
@@ -156,7 +148,8 @@ package final class FleetLevel {
   /// Cancels all timers and callbacks. The link is the caller's to close.
   package func close() {
     loop.assertCurrent()
-    for timer in [presence, recountTimer, writeTimer] { timer.cancel() }
+    writeTimer.cancel()
+    presence.close()
     pacer.close()
     // Tasks that wait for a reply hold this object longer than the connections live.
     (onLoss, describe) = (nil, { nil })
@@ -176,7 +169,7 @@ package final class FleetLevel {
     case _ where link.isUp: return .failed("no reply from the store; it may have accepted the flush")
     default: return .failed("the store is \(report.state)")
     }
-    guard let others = await members()?.filter({ $0.member.id != member.id }) else { return .notified(nil) }
+    guard let others = await presence.members()?.filter({ $0.member.id != member.id }) else { return .notified(nil) }
     let strangers = others.count { $0.member.difference(from: member) == .secret }
     return .notified(others.count - strangers, strangers: strangers)
   }

@@ -85,7 +85,7 @@ package struct FleetLookup {
   /// The first GET; nil if it finds nothing.
   private mutating func look() async -> Step? {
     fleet.loop.assertCurrent()
-    fleet.renewPresenceIfDue()
+    fleet.presence.renewIfDue()
     guard fleet.isUsable, let now = fleet.clock.time else {
       fleet.link.requestUse()
       return alone(.open)

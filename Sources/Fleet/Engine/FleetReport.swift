@@ -58,7 +58,7 @@ extension FleetLevel {
     let unknown = FleetReport(
       store: StoreReport(state: "no longer used", isUp: link.isUp, since: loop.now), own: member)
     var report = describe() ?? unknown
-    (report.memberCount, report.knowsFlushes) = (memberCount, follower.isCurrent)
+    (report.memberCount, report.knowsFlushes) = (presence.memberCount, follower.isCurrent)
     (report.counters, report.droppedWrites) = (counters, droppedWrites)
     (report.clockDifference, report.isClockRefused) = (clock.difference, clock.isRefused)
     (report.hasSecret, report.sharesUnits) = (keys.hasSecret, settings.sharesUnits)

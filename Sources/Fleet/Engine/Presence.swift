@@ -1,17 +1,35 @@
-// FleetPresence.swift -- the list of daemons that share the store, and marks of steps of the store's clock.
+// Presence.swift -- the list of daemons that share the store, and marks of steps of the store's clock.
 //
 // The list is a sorted set: each daemon with the time of its last heartbeat, in milliseconds of the store's clock.
 //
 // If the store's clock is set back, values from before seem younger than they are. A daemon that notices this adds a
-// mark with the time before the step to the same set, for daemons that start later.
+// mark with the time before the step to the same set, for daemons that start later. Resolver's loop only.
 
 import EventLoop
 import Files
 import Store
 
-extension FleetLevel {
+/// This daemon's heartbeats, and the other daemons that have sent one.
+package final class Presence {
   /// A daemon, and the time of its last heartbeat in milliseconds of the store's clock.
-  package typealias SignedMember = (member: FleetMember, seenAt: Int64)
+  typealias SignedMember = (member: FleetMember, seenAt: Int64)
+
+  private let loop: any Loop
+  private let link: any StoreLink
+  private let clock: StoreClockSync
+  private let follower: FlushFollower
+  private let keys: FleetKeys
+  private let member: FleetMember
+  /// When this daemon last sent a heartbeat over this connection; nil before the first one.
+  private var heartbeatAt: BootInstant?
+  /// Sends heartbeats while the store is not used.
+  private let idleTimer = OwnedTimer()
+  /// When the daemons were last counted.
+  private var countedAt: BootInstant?
+  /// Counts the daemons again soon after the first heartbeat, for daemons that start together.
+  private let recountTimer = OwnedTimer()
+  /// The number of daemons at the last count.
+  private(set) var memberCount: Int?
 
   /// The intervals of heartbeats while the store is used, and while it is not.
   private static let (busyPause, idlePause) = (Duration.seconds(30), Duration.seconds(600))
@@ -24,22 +42,39 @@ extension FleetLevel {
   /// The most members that are read in all.
   private static let most = 4_096
 
+  /// - Parameter member: this daemon's entry.
+  init(
+    _ member: FleetMember, _ keys: FleetKeys, over link: any StoreLink, on loop: any Loop, clock: StoreClockSync,
+    follower: FlushFollower
+  ) {
+    (self.member, self.keys, self.link, self.loop) = (member, keys, link, loop)
+    (self.clock, self.follower) = (clock, follower)
+  }
+
+  func close() { for timer in [idleTimer, recountTimer] { timer.cancel() } }
+
   // MARK: Heartbeats
 
+  /// The next heartbeat is the first one over a connection, or to a store without the list.
+  func restart() { heartbeatAt = nil }
+
+  /// Sends the first heartbeat, unless it was sent before.
+  func begin() { if heartbeatAt == nil { sendHeartbeat() } }
+
   /// Renews our membership, at most every 30 s. Called for each lookup.
-  func renewPresenceIfDue() {
-    if let heartbeatAt, loop.now - heartbeatAt < FleetLevel.busyPause { return }
-    sign()
+  func renewIfDue() {
+    if let heartbeatAt, loop.now - heartbeatAt < Presence.busyPause { return }
+    sendHeartbeat()
   }
 
   /// Sends a heartbeat and, if due, counts the daemons; also starts the timer for the next idle heartbeat.
-  package func sign() {
-    armPresence()
+  package func sendHeartbeat() {
+    idleTimer.set(after: Presence.idlePause, on: loop, for: self) { $0.sendHeartbeat() }
     guard link.isUp, let now = clock.time else { return }
     if heartbeatAt == nil {
       lookForMarks()
       // By then daemons that started at the same time are listed, too.
-      recountTimer.set(after: FleetLevel.recount, on: loop, for: self) { $0.countMembers() }
+      recountTimer.set(after: Presence.recount, on: loop, for: self) { $0.countMembers() }
     }
     heartbeatAt = loop.now
     if link.mayWrite, !clock.isRefused {
@@ -47,7 +82,7 @@ extension FleetLevel {
       let old = now - FleetMember.lifetime
       link.post(StoreCommand.zremrangebyscore.words(keys.members, "-inf".utf8, "\(old)".utf8), nil)
     }
-    let pause = max(FleetLevel.busyPause, FleetLevel.countPause * (memberCount ?? 0))
+    let pause = max(Presence.busyPause, Presence.countPause * (memberCount ?? 0))
     if let countedAt, loop.now - countedAt < pause { return }
     countMembers()
   }
@@ -56,13 +91,7 @@ extension FleetLevel {
   private func countMembers() {
     guard link.isUp else { return }
     countedAt = loop.now
-    read(FleetLevel.post(link)) { [weak self] members in
-      if let members { self?.memberCount = members.count }
-    }
-  }
-
-  private func armPresence() {
-    presence.set(after: FleetLevel.idlePause, on: loop, for: self) { $0.sign() }
+    read { [weak self] in if let members = $0 { self?.memberCount = members.count } }
   }
 
   // MARK: Members
@@ -70,13 +99,9 @@ extension FleetLevel {
   /// The listed daemons. For operators' commands: each page times out after 1 s.
   ///
   /// - Returns: nil if the store or its clock is unusable, or a reply is malformed.
-  package func members() async -> [SignedMember]? {
+  func members() async -> [SignedMember]? {
     await withCheckedContinuation { continuation in
-      read { [link] words, done in
-        link.call(words, timeout: .seconds(1), done)
-      } _: {
-        continuation.resume(returning: $0)
-      }
+      read(timeout: .seconds(1)) { continuation.resume(returning: $0) }
     }
   }
 
@@ -87,30 +112,23 @@ extension FleetLevel {
       .sorted { ($0.1, $0.0.host, $0.0.id) < ($1.1, $1.0.host, $1.0.id) }
   }
 
-  private typealias Send = (_ words: [[UInt8]], _ done: @escaping StoreLink.Completion) -> Void
-
-  /// Fire and forget: a `Send` without a timeout.
-  private static func post(_ link: any StoreLink) -> Send { { words, done in link.post(words, done) } }
-
   /// Reads the members page by page from index `first`; calls `done` with nil if a page fails.
   private func read(
-    _ send: @escaping Send, from first: Int = 0, after found: [SignedMember] = [],
+    timeout: Duration? = nil, from first: Int = 0, after found: [SignedMember] = [],
     _ done: @escaping ([SignedMember]?) -> Void
   ) {
-    send(range(first, first + FleetLevel.page - 1)) { [weak self] result in
-      guard let self, let page = FleetLevel.scored(result), let now = clock.time else {
-        return done(nil)
-      }
+    let words = range(first, first + Presence.page - 1)
+    let received: StoreLink.Completion = { [weak self] result in
+      guard let self, let page = Presence.scored(result), let now = clock.time else { return done(nil) }
       let members = page.members.compactMap { text, score -> SignedMember? in
         guard now - score < FleetMember.lifetime, let member = FleetMember(text: text) else { return nil }
         return (member, score)
       }
-      let next = first + FleetLevel.page
-      guard page.count >= FleetLevel.page, next < FleetLevel.most else {
-        return done(FleetLevel.latest(found + members))
-      }
-      read(send, from: next, after: found + members, done)
+      let next = first + Presence.page
+      guard page.count >= Presence.page, next < Presence.most else { return done(Presence.latest(found + members)) }
+      read(timeout: timeout, from: next, after: found + members, done)
     }
+    if let timeout { link.call(words, timeout: timeout, received) } else { link.post(words, received) }
   }
 
   /// The last heartbeat of each daemon: after a reload with another fingerprint, a daemon is listed twice.
@@ -156,32 +174,30 @@ extension FleetLevel {
   /// Adds a mark: the store's clock went back, and would show `time` without that.
   func leaveMark(of time: Int64) {
     guard link.isUp, link.mayWrite else { return }
-    let time = (time / FleetLevel.markUnit + 1) * FleetLevel.markUnit
+    let time = (time / Presence.markUnit + 1) * Presence.markUnit
     link.post(
       StoreCommand.zadd.words(
-        keys.members, "\(time + FleetLevel.markLifetime)".utf8, "\(FleetLevel.markPrefix)\(time)".utf8), nil)
+        keys.members, "\(time + Presence.markLifetime)".utf8, "\(Presence.markPrefix)\(time)".utf8), nil)
   }
 
   /// Checks whether the store's clock went back while this daemon was not connected. Either there is a mark, or another
   /// daemon's last heartbeat is in the future.
   private func lookForMarks() {
     link.post(range(-16, -1)) { [weak self] result in
-      guard let self, let now = clock.time, let scored = FleetLevel.scored(result) else {
-        return
-      }
+      guard let self, let now = clock.time, let scored = Presence.scored(result) else { return }
       // No valid heartbeat or mark has a later score: such members were added while the clock was wrong by more than a
       // day.
-      let latest = now + FleetLevel.markLifetime + StoreClock.longestStep + FleetLevel.markUnit
+      let latest = now + Presence.markLifetime + StoreClock.longestStep + Presence.markUnit
       if scored.members.contains(where: { $0.score > latest }), link.mayWrite {
         link.post(StoreCommand.zremrangebyscore.words(keys.members, "\(latest)".utf8, "+inf".utf8), nil)
       }
       for (text, score) in scored.members where score <= latest {
         let end: Int64
-        if text.hasPrefix(FleetLevel.markPrefix) {
-          guard let time = text.dropFirst(FleetLevel.markPrefix.count).number(in: StoreClock.times) else { continue }
+        if text.hasPrefix(Presence.markPrefix) {
+          guard let time = text.dropFirst(Presence.markPrefix.count).number(in: StoreClock.times) else { continue }
           end = time
         } else if score > now + StoreClock.leastStep {
-          end = score + FleetLevel.longestUse
+          end = score + Presence.longestUse
         } else {
           continue
         }
