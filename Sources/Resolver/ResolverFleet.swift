@@ -54,7 +54,7 @@ extension Resolver {
       return await askProviders(fetch)
     }
     var lookup = FleetLookup(of: shared, in: fleet, for: .query, providerTimeout: first.timeout)
-    defer { fleet.releaseLease(shared) }
+    defer { fleet.answers.releaseLease(shared) }
     while case .found(let value) = await lookup.next(median: first.medianRoundTrip) {
       do throws(FleetRejection) {
         let result = try finish(value, to: fetch.asked)
@@ -109,7 +109,7 @@ extension Resolver {
       answers: answer.answers, authorities: answer.authorities)
     // A scope for another subnet than the client's says nothing about the client.
     let sent = upstream.subnet(for: asked.question.clientSubnet)
-    fleet.publish(
+    fleet.answers.publish(
       message, scope: sent == nil || sent != asked.question.clientSubnet ? nil : answer.scopePrefixLength,
       extendedError: answer.extendedError, to: shared, from: upstream.name, lifetime: finished.lifetime, sentAt: sentAt)
   }
@@ -179,7 +179,7 @@ extension Resolver {
     guard let fleet, let asked = question(wanted), let shared = sharedQuestion(asked, firstProvider(asked)) else {
       return
     }
-    fleet.releaseLease(shared)
+    fleet.answers.releaseLease(shared)
   }
 }
 

@@ -1,15 +1,32 @@
-// FleetLevel.swift -- the shared cache: answers and leases that the daemons of a site share in a store.
+// FleetLevel.swift -- the shared cache: joins what the daemons of a site share in a store.
 //
-// A miss of the own cache is looked up with GET. If the store has no answer, SET NX requests a lease. The daemon that
-// gets it asks the provider and writes the answer; the others poll for that answer.
+// The problem: many daemons ask the provider for the same names, and each transfer is billed. The obvious way, a cache
+// server that answers each query, makes every client wait for one more machine and fails with it. So the store helps
+// or is absent. Only a miss of the daemon's own cache asks it (`FleetLookup`):
 //
-// The store is optional. A lookup waits at most `fleet.timeout` for the store, all commands together, and does not wait
-// while the store is down. Without a usable answer the caller asks the provider. Resolver's loop only.
+//   GET         another daemon's answer, if there is one
+//   SET NX PX   otherwise the lease; the daemon that gets it asks the provider and writes the answer
+//   GET ...     the others poll for that answer
+//
+// Whatever fails on the way, the caller asks the provider. A lookup waits at most `fleet.timeout` for the store, all
+// commands together, and `fleet.wait` for the daemon with the lease; it does not wait while the store is down.
+//
+// The store may be slow, may lie, and may lose its data. So a value is used only if it is younger than its lifetime by
+// the store's clock, if no flush covers it, and if it is what a daemon of this site wrote. Each part has private state:
+//
+//   StoreClockSync   the store's clock: the age of everything that is shared
+//   FlushFollower    which values are flushed; FlushPacer flushes this daemon's cache
+//   Presence         the list of daemons
+//   AnswerExchange   answers and leases
+//   UnitCounter      billing units, and the epoch of the store's data
+//
+// A part gets the earlier ones that it needs and calls no later one. What concerns several parts goes through this
+// type: a new connection, a new estimate of the clock, a loss of the store's data.
+//
+// Bounds: 64 commands of lookups, 64 writes in flight, 1,024 values or 1 MiB to be written. Resolver's loop only.
 
-import DNSWire
 import EventLoop
 import Store
-import Telemetry
 
 /// The outcome of sending a flush to the other daemons.
 package enum FlushReach: Hashable, Sendable {
@@ -20,7 +37,7 @@ package enum FlushReach: Hashable, Sendable {
   case failed(String)
 }
 
-/// Shares answers with the other daemons of a site.
+/// Shares answers, flushes and billing units with the other daemons of a site.
 package final class FleetLevel {
   package struct Settings: Sendable {
     /// Composes the names of keys, and seals values.
@@ -38,45 +55,25 @@ package final class FleetLevel {
 
   let loop: any Loop
   let link: any StoreLink
-  var settings: Settings
-  let tally = FleetTally()
+  let settings: Settings
+  let member: FleetMember
   let clock: StoreClockSync
   package let follower: FlushFollower
-  package let pacer: FlushPacer
-  /// Called when the store was replaced or has lost its data. The owner must read the stream again from its start.
-  package var onLoss: (() -> Void)?
-  package let units: UnitCounter
-  /// Returns a report with the state of the connections; nil once they are closed.
-  package var describe: () -> FleetReport? = { nil }
   package let presence: Presence
-  let member: FleetMember
-  /// Identifies this daemon in its flushes and leases: 16 random octets.
-  let identity: [UInt8]
+  package let answers: AnswerExchange
+  package let units: UnitCounter
+  package let pacer: FlushPacer
+  let tally = FleetTally()
   private let note: @Sendable (FleetNote) -> Void
   /// Returns a number from 0 to 1, so that daemons that wait for the same answer do not poll at the same time.
   var jitter: () -> Double = { .random(in: 0...1) }
-  private var writes = WriteQueue()
-  /// Writes in flight.
-  private var writing = 0
-  /// Commands in flight for which a lookup waits.
-  private var looking = 0
-  /// The leases that this daemon holds; true if the answer is in `writes`, so that the lease is released after the
-  /// write.
-  private var leases: [FleetQuestion: Bool] = [:]
-  let writeTimer = OwnedTimer()
-
-  /// The most commands in flight for lookups; further lookups go without the store. The link allows 256 commands in
-  /// all.
-  private static let mostLooking = 64
-  /// The most writes in flight.
-  private static let mostWriting = 64
-  /// A lease lasts for the provider's timeout and this margin.
-  private static let leaseMargin = Duration.milliseconds(500)
-  /// Answers with a shorter lifetime are not shared, in seconds.
-  private static let shortestLifetime: UInt32 = 2
+  /// Called when the store was replaced or has lost its data. The owner must read the stream again from its start.
+  package var onLoss: (() -> Void)?
+  /// Returns a report with the state of the connections; nil once they are closed.
+  package var describe: () -> FleetReport? = { nil }
 
   /// - Parameters:
-  ///   - identity: 16 random octets.
+  ///   - identity: identifies this daemon in its flushes and leases: 16 random octets.
   ///   - member: this daemon's entry in the list of daemons.
   ///   - ledger: this daemon's units that stores have counted before.
   ///   - note: called with each line for the log.
@@ -84,20 +81,18 @@ package final class FleetLevel {
     _ settings: Settings, over link: any StoreLink, on loop: any Loop, identity: [UInt8], member: FleetMember,
     ledger: FleetLedger = FleetLedger(), note: @escaping @Sendable (FleetNote) -> Void
   ) {
-    self.settings = settings
-    self.link = link
-    self.loop = loop
-    self.identity = identity
-    self.member = member
-    self.note = note
-    clock = StoreClockSync(hasSecret: settings.keys.hasSecret, over: link, on: loop, note: note)
+    (self.settings, self.link, self.loop, self.member, self.note) = (settings, link, loop, member, note)
+    let keys = settings.keys
+    clock = StoreClockSync(hasSecret: keys.hasSecret, over: link, on: loop, note: note)
     pacer = FlushPacer(on: loop, clock: clock, tally: tally, note: note)
     follower = FlushFollower(
-      settings.keys, over: link, on: loop, clock: clock, pacer: pacer, identity: identity, tally: tally, note: note)
-    presence = Presence(member, settings.keys, over: link, on: loop, clock: clock, follower: follower)
+      keys, over: link, on: loop, clock: clock, pacer: pacer, identity: identity, tally: tally, note: note)
+    presence = Presence(member, keys, over: link, on: loop, clock: clock, follower: follower)
+    answers = AnswerExchange(
+      keys, over: link, on: loop, clock: clock, follower: follower, identity: identity, tally: tally)
     units = UnitCounter(settings, over: link, on: loop, clock: clock, identity: identity, ledger: ledger)
-    units.onLoss = { [weak self] in self?.storeLostData() }
     clock.onEstimate = { [weak self] in self?.estimatedClock(steppedFrom: $0) }
+    units.onLoss = { [weak self] in self?.storeLostData() }
   }
 
   var keys: FleetKeys { settings.keys }
@@ -107,13 +102,36 @@ package final class FleetLevel {
   /// - Parameter isProblem: whether the operator must act.
   package func log(_ text: String, isProblem: Bool = true) { note(FleetNote(isProblem: isProblem, text: text)) }
 
-  // MARK: Connections
+  /// The state, without the members.
+  package var report: FleetReport {
+    loop.assertCurrent()
+    let unknown = FleetReport(
+      store: StoreReport(state: "no longer used", isUp: link.isUp, since: loop.now), own: member)
+    var report = describe() ?? unknown
+    (report.memberCount, report.knowsFlushes) = (presence.memberCount, follower.isCurrent)
+    (report.counters, report.droppedWrites) = (counters, answers.droppedWrites)
+    (report.clockDifference, report.isClockRefused) = (clock.difference, clock.isRefused)
+    (report.hasSecret, report.sharesUnits) = (keys.hasSecret, settings.sharesUnits)
+    return report
+  }
+
+  /// Cancels all timers and callbacks. The link is the caller's to close.
+  package func close() {
+    loop.assertCurrent()
+    pacer.close()
+    presence.close()
+    answers.close()
+    // Tasks that wait for a reply hold this object longer than the connections live.
+    (onLoss, describe) = (nil, { nil })
+  }
+
+  // MARK: Events that concern several parts
 
   /// The connection is up. The store may be a different one than before, or may have lost its data.
   package func connected() {
     loop.assertCurrent()
     presence.restart()
-    dropWrites()
+    answers.dropWrites()
     clock.restart()
     units.connected()
   }
@@ -145,16 +163,6 @@ package final class FleetLevel {
     if link.isUp { onLoss?() }
   }
 
-  /// Cancels all timers and callbacks. The link is the caller's to close.
-  package func close() {
-    loop.assertCurrent()
-    writeTimer.cancel()
-    presence.close()
-    pacer.close()
-    // Tasks that wait for a reply hold this object longer than the connections live.
-    (onLoss, describe) = (nil, { nil })
-  }
-
   // MARK: Flushes
 
   /// Adds a flush to the stream, then counts the daemons that read it. Each of the commands times out after 1 s.
@@ -173,148 +181,4 @@ package final class FleetLevel {
     let strangers = others.count { $0.member.difference(from: member) == .secret }
     return .notified(others.count - strangers, strangers: strangers)
   }
-
-  // MARK: Lookups
-
-  /// Whether values of the store may be used: the connection is up, all flushes are read, and the clock is known and
-  /// valid. Measures the clock again if that is due.
-  var isUsable: Bool {
-    clock.measureIfDue()
-    return link.isUp && follower.isCurrent && clock.time != nil && !clock.isRefused
-  }
-
-  /// Whether another command for which a lookup waits may be sent.
-  var mayLook: Bool { looking < FleetLevel.mostLooking }
-
-  /// Result of a GET.
-  enum Reading {
-    /// The value has passed every check but that of its records.
-    case value(FoundValue)
-    case nothing
-    /// The value failed a check.
-    case rejected
-    case failed(FleetResult)
-  }
-
-  /// Reads and checks a value.
-  ///
-  /// - Parameter left: the time for which the lookup may still wait for the store; reduced by the round trip.
-  func get(_ key: [UInt8], _ question: FleetQuestion, _ left: inout Duration) async -> Reading {
-    switch await exchange(StoreCommand.get.words(key), &left) {
-    case .success(.bulk(let octets)):
-      // The stream's connection may have ended during the GET.
-      guard isUsable, let now = clock.time else { return .failed(.open) }
-      do throws(FleetRejection) {
-        let value = try FleetValue(octets, for: key, keys, question: question, now: now)
-        guard !follower.covers(question.name, stored: value.stored) else { throw .flushed }
-        return .value(FoundValue(value, readAt: now))
-      } catch {
-        tally.counters.rejected[error, default: 0] += 1
-        return .rejected
-      }
-    case .success(.null): return .nothing
-    case .success: return .failed(.error)
-    case .failure(let failure): return .failed(FleetResult(failure))
-    }
-  }
-
-  enum Lease { case won, lost, none }
-
-  /// Requests the lease with SET NX PX.
-  func lease(_ question: FleetQuestion, _ providerTimeout: Duration, _ left: inout Duration) async -> Lease {
-    guard link.mayWrite else { return .none }
-    let time = (providerTimeout + FleetLevel.leaseMargin).nanoseconds / 1_000_000
-    let words = StoreCommand.set.words(keys.lease(question), identity, "NX".utf8, "PX".utf8, "\(time)".utf8)
-    switch await exchange(words, &left) {
-    case .success(.status):
-      leases[question] = false
-      return .won
-    case .success(.null): return .lost
-    case .success, .failure: return .none
-    }
-  }
-
-  /// Releases the lease, if this daemon holds it, unless an answer is queued: then it is released after the write. Call
-  /// this when the provider was asked, whatever the outcome.
-  package func releaseLease(_ question: FleetQuestion) {
-    if leases[question] == false { release(question) }
-  }
-
-  /// Deletes the lease in the store, if this daemon holds it.
-  private func release(_ question: FleetQuestion) {
-    guard leases.removeValue(forKey: question) != nil, link.isUp else { return }
-    link.post(StoreCommand.del.words(keys.lease(question)), nil)
-  }
-
-  /// Sends a command for which a lookup waits; reduces `left` by its round trip.
-  private func exchange(_ words: [[UInt8]], _ left: inout Duration) async -> Result<RESPValue, StoreFailure> {
-    guard left > .zero else { return .failure(.timeout) }
-    guard mayLook else { return .failure(.tooManyWaiting) }
-    looking += 1
-    defer { looking -= 1 }
-    let began = loop.preciseNow
-    let result = await withCheckedContinuation { continuation in
-      link.call(words, timeout: left) { continuation.resume(returning: $0) }
-    }
-    let took = loop.preciseNow - began
-    left -= took
-    if case .success = result { tally.counters.latency.observe(took) }
-    return result
-  }
-
-  // MARK: Writing values
-
-  /// Queues a provider's answer for the store. It is written in the next turn of the loop, after the clients got the
-  /// answer.
-  ///
-  /// - Parameters:
-  ///   - message: NOERROR or NXDOMAIN with the question, and with AD if the provider is trusted.
-  ///   - scope: SCOPE PREFIX-LENGTH for the subnet of the question; nil for none.
-  ///   - lifetime: for how long this daemon caches the answer, in seconds.
-  ///   - sentAt: when the provider was asked; a flush after that covers the answer.
-  package func publish(
-    _ message: Message, scope: Int?, extendedError: ExtendedError?, to question: FleetQuestion,
-    from provider: String, lifetime: UInt32, sentAt: BootInstant
-  ) {
-    guard lifetime >= FleetLevel.shortestLifetime, isUsable, scope ?? 0 <= question.subnet?.length ?? 0,
-      let now = clock.time, let stored = clock.time(at: sentAt)
-    else { return }
-    guard link.mayWrite else { return tally.counters.failedWrites += 1 }
-    let life = Int64(lifetime) * 1_000
-    let value = FleetValue(
-      message: message, scope: scope, extendedError: extendedError, stored: stored, expires: now + life,
-      provider: provider)
-    let key = keys.answer(question)
-    guard let octets = value.octets(for: key, keys) else { return }
-    if leases[question] != nil { leases[question] = true }
-    for dropped in writes.add(WriteQueue.Write(question: question, key: key, value: octets, lifetime: life)) {
-      release(dropped.question)
-    }
-    if !writeTimer.isSet { writeTimer.set(after: .zero, on: loop, for: self) { $0.write() } }
-  }
-
-  /// Writes queued values, as many as may be in flight.
-  private func write() {
-    while writing < FleetLevel.mostWriting, link.isUp, link.mayWrite, let next = writes.next() {
-      writing += 1
-      let words = StoreCommand.set.words(next.key, next.value, "PX".utf8, "\(next.lifetime)".utf8)
-      link.post(words) { [weak self] result in
-        guard let self else { return }
-        writing -= 1
-        if case .success = result { tally.counters.writes += 1 } else { tally.counters.failedWrites += 1 }
-        write()
-      }
-      // Release the lease: daemons that wait now find the answer, since the SET was sent first.
-      release(next.question)
-    }
-  }
-
-  /// Drops the queued writes after an outage: they could replace newer values of other daemons.
-  func dropWrites() {
-    // Their leases are not deleted: they have expired, or will soon.
-    for dropped in writes.removeAll() { leases[dropped.question] = nil }
-  }
-
-  /// Values that were dropped because the queue was full, or after an outage.
-  var droppedWrites: UInt64 { writes.dropped }
 }

@@ -71,8 +71,8 @@ package struct FleetLookup {
     }
     while let pause = pauses?.next() {
       await fleet.loop.sleep(for: .nanoseconds(pause))
-      guard fleet.isUsable else { break }
-      switch await fleet.get(key, question, &left) {
+      guard fleet.answers.isUsable else { break }
+      switch await fleet.answers.get(key, question, &left) {
       case .value(let found): return .found(found)
       case .failed(let result): return alone(result)
       case .nothing, .rejected: continue
@@ -86,7 +86,7 @@ package struct FleetLookup {
   private mutating func look() async -> Step? {
     fleet.loop.assertCurrent()
     fleet.presence.renewIfDue()
-    guard fleet.isUsable, let now = fleet.clock.time else {
+    guard fleet.answers.isUsable, let now = fleet.clock.time else {
       fleet.link.requestUse()
       return alone(.open)
     }
@@ -94,10 +94,10 @@ package struct FleetLookup {
     if case .refresh(let expiresAt, _) = purpose {
       end = expiresAt.map { now + ($0 - fleet.loop.now.nanoseconds) / 1_000_000 + FleetLookup.youngerBy } ?? end
       fleet.units.readTotals()
-    } else if fleet.mayLook {
+    } else if fleet.answers.mayLook {
       fleet.units.readTotals()
     }
-    switch await fleet.get(key, question, &left) {
+    switch await fleet.answers.get(key, question, &left) {
     case .value(let found) where found.value.expires > end:
       // Unless the caller accepts it.
       first = .rejected
@@ -111,7 +111,7 @@ package struct FleetLookup {
 
   /// Requests the lease; nil if another daemon holds it and its answer is awaited.
   private mutating func lease() async -> Step? {
-    switch (await fleet.lease(question, providerTimeout, &left), purpose) {
+    switch (await fleet.answers.lease(question, providerTimeout, &left), purpose) {
     case (.won, .query):
       fleet.tally.counters.count(first)
       fleet.tally.counters.leases.won += 1

@@ -1,6 +1,5 @@
 // FleetReport.swift -- the state of the shared cache, for commands and metrics.
 
-import EventLoop
 import Store
 
 /// The state of the store, and of this daemon in the fleet.
@@ -48,21 +47,6 @@ package struct FleetReport: Sendable {
 
   package init(store: StoreReport, own: FleetMember) {
     (self.store, self.own) = (store, own)
-  }
-}
-
-extension FleetLevel {
-  /// The state, without the members.
-  package var report: FleetReport {
-    loop.assertCurrent()
-    let unknown = FleetReport(
-      store: StoreReport(state: "no longer used", isUp: link.isUp, since: loop.now), own: member)
-    var report = describe() ?? unknown
-    (report.memberCount, report.knowsFlushes) = (presence.memberCount, follower.isCurrent)
-    (report.counters, report.droppedWrites) = (counters, droppedWrites)
-    (report.clockDifference, report.isClockRefused) = (clock.difference, clock.isRefused)
-    (report.hasSecret, report.sharesUnits) = (keys.hasSecret, settings.sharesUnits)
-    return report
   }
 }
 
