@@ -1,11 +1,11 @@
 // FleetValueTests.swift -- keys and values there and back, and each check that a value of the store has to pass.
 
 import DNSWire
+import Files
 import TestSupport
 import Testing
 
-import Files
-import Fleet
+@testable import Fleet
 
 private let name = DomainName(text: "www.example.com")!
 private let secret = Array("0123456789abcdef0123456789abcdef".utf8)

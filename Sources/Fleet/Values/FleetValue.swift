@@ -47,18 +47,9 @@ public struct FleetValue: Equatable, Sendable {
   public var expires: Int64
   /// The provider's name in the configuration of the daemon that asked it.
   public var provider: String
+}
 
-  public init(
-    message: Message, scope: Int?, extendedError: ExtendedError?, stored: Int64, expires: Int64, provider: String
-  ) {
-    self.message = message
-    self.scope = scope
-    self.extendedError = extendedError
-    self.stored = stored
-    self.expires = expires
-    self.provider = provider
-  }
-
+extension FleetValue {
   /// Composes the value, sealed if there is a secret; nil if it exceeds `mostOctets`.
   public func octets(for key: [UInt8], _ keys: FleetKeys) -> [UInt8]? {
     guard let wire = try? message.compose() else { return nil }

@@ -19,8 +19,6 @@ public struct FlushBatch: Sendable {
     var until = Int64.min
   }
 
-  public init() {}
-
   /// Whether no flush was added.
   public var isEmpty: Bool { count == 0 }
 

@@ -35,13 +35,9 @@ public struct FlushNote: Equatable, Sendable {
   /// How long after `sentAt` an entry may have been added to the stream, in milliseconds. The cut-off of a later entry
   /// is capped.
   private static let longestWay: Int64 = 1_000
+}
 
-  public init(names: FlushedNames, sender: [UInt8], sentAt: Int64) {
-    self.names = names
-    self.sender = sender
-    self.sentAt = sentAt
-  }
-
+extension FlushNote {
   /// The cut-off, in milliseconds of the store's clock: answers fetched at or before this time are flushed. An attacker
   /// can copy an entry and add it to the stream again; the copy's cut-off is at most 1 s after the flush was sent.
   ///
@@ -109,9 +105,6 @@ public struct NoteOrder: Sendable {
   /// The latest time that was removed from `latest`. Daemons that are not in `latest` must exceed it.
   private var floor = Int64.min
 
-  /// Creates an empty history.
-  public init() {}
-
   /// Returns whether a flush is new, and records it if so.
   ///
   /// - Complexity: O(1); O(n) in the known daemons if there are more than `most`.
@@ -141,8 +134,6 @@ public struct FlushLog: Sendable {
   private var times: [DomainName: Times] = [:]
   /// The cut-off for all names.
   private var everythingUntil = Int64.min
-
-  public init() {}
 
   /// - Parameter time: the cut-off, in milliseconds of the store's clock.
   /// - Complexity: O(n) in the names of the flush; O(m log m) in all known names each time that these exceed `most`.

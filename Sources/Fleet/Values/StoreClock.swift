@@ -27,9 +27,6 @@ public struct StoreClock: Sendable {
   /// By how many seconds the store's clock is ahead of this machine's wall clock; nil if unknown.
   public private(set) var difference: Int64?
 
-  /// Creates a clock without an estimate.
-  public init() {}
-
   /// Updates the estimate from a reply to `TIME`.
   ///
   /// - Parameters:

@@ -13,13 +13,6 @@ public struct WriteQueue: Sendable {
     /// The store's expiry (`PX`), in milliseconds.
     public var lifetime: Int64
 
-    public init(question: FleetQuestion, key: [UInt8], value: [UInt8], lifetime: Int64) {
-      self.question = question
-      self.key = key
-      self.value = value
-      self.lifetime = lifetime
-    }
-
     fileprivate var octets: Int { key.count + value.count }
   }
 
@@ -32,8 +25,6 @@ public struct WriteQueue: Sendable {
   private var octets = 0
   /// How many values were dropped since the start.
   public private(set) var dropped: UInt64 = 0
-
-  public init() {}
 
   public var isEmpty: Bool { first == writes.count }
   /// The number of queued values.
