@@ -77,8 +77,8 @@ let layer1: [Target] =
   + module("Terminal")
   + module("PublicSuffixes", ["DNSWire", "CPublicSuffix"])
 
-// Layer 2: one responsibility each. Three know others of the layer: Listener FairShares, Persistence MessageCache, Fleet
-// Store and Persistence.
+// Layer 2: one responsibility each. Some know others of the layer: Listener FairShares, Persistence MessageCache, Fleet
+// Store and Persistence, Ranking what it measures with and what it puts in order.
 let layer2: [Target] =
   module("HTTPDNS", ["DNSWire", "Ciphers", "HTTPMessage", "CJSON"], data: true)
   + module("MessageCache", ["DNSWire", "CHotPath"])
@@ -88,8 +88,10 @@ let layer2: [Target] =
     "HTTPClient", ["EventLoop", "HTTPMessage", "CCurl", "CHTTP2", "CTLS", "CProcess"], tests: ["TLSTestSupport"])
   + module("LocalDNS", ["EventLoop", "DNSWire", "Files"], tests: ["CEvent", "LocalDNSTestSupport"])
   + module("Refresh")
-  + module("Ranking", ["DNSWire"])
   + module("Probing", ["EventLoop", "CSocket"])
+  + module(
+    "Ranking",
+    ["DNSWire", "EventLoop", "Configuration", "Files", "FairShares", "MessageCache", "Routing", "Probing"])
   + module("Store", ["EventLoop", "CTLS"], tests: ["Files", "TLSTestSupport"])
   + module("FairShares", ["DNSWire", "CHotPath", "PublicSuffixes"])
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
@@ -140,7 +142,7 @@ let layer3: [Target] =
     "Resolver",
     [
       "Frontend", "Upstreams", "DNSWire", "EventLoop", "Configuration", "MessageCache", "Routing", "Refresh", "Ranking",
-      "Probing", "Fleet", "HTTPDNS", "LocalDNS", "Persistence", "FairShares", "Files", "Telemetry",
+      "Fleet", "HTTPDNS", "LocalDNS", "Persistence", "FairShares", "Files", "Telemetry",
     ])
 
 // Layer 4: the assembly and the two HTTP faces. Layer 5: the programs.
@@ -158,7 +160,7 @@ let programs: [Target] =
     "Control",
     [
       "DNSWire", "EventLoop", "Configuration", "MessageCache", "HTTPMessage", "HTTPServer", "Frontend", "Upstreams",
-      "Resolver", "Fleet", "Store", "Persistence",
+      "Resolver", "Ranking", "Fleet", "Store", "Persistence",
       "Forwarder", "Telemetry", "CAccess", "CJSON",
     ],
     tests: ["HTTPTestSupport", logging])
@@ -168,7 +170,7 @@ let programs: [Target] =
       "DNSWire", "EventLoop", "Files", "Ciphers", "Configuration", "MessageCache", "HTTPMessage", "HTTPServer",
       "Frontend",
       "Upstreams",
-      "Resolver", "Fleet", "Store", "Forwarder", "LocalDNS", "Telemetry",
+      "Resolver", "Ranking", "Fleet", "Store", "Forwarder", "LocalDNS", "Telemetry",
     ],
     tests: ["HTTPTestSupport"])
   + [

@@ -5,6 +5,7 @@ import Fleet
 import Forwarder
 import Frontend
 import MessageCache
+import Ranking
 import Resolver
 import Upstreams
 

@@ -11,6 +11,7 @@ import Frontend
 import Logging
 import MessageCache
 import Persistence
+import Ranking
 import Refresh
 import Resolver
 import Upstreams

@@ -6,6 +6,7 @@ import Frontend
 import Listener
 import LocalDNS
 import MessageCache
+import Ranking
 import Resolver
 import Telemetry
 import Upstreams

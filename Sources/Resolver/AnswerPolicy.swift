@@ -119,10 +119,3 @@ struct AnswerPolicy {
     return record
   }
 }
-
-extension ResourceRecord {
-  /// The target of the last CNAME record of a chain.
-  static func target(of chain: [ResourceRecord]) -> DomainName? {
-    chain.last { $0.type == .cname }.flatMap { DomainName(octets: $0.rdata) }
-  }
-}

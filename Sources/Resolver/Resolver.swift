@@ -9,6 +9,7 @@ import Fleet
 import Frontend
 import HTTPDNS
 import MessageCache
+import Ranking
 import Routing
 import Upstreams
 

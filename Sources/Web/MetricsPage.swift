@@ -5,6 +5,7 @@ import Forwarder
 import Frontend
 import LocalDNS
 import MessageCache
+import Ranking
 import Resolver
 
 /// The page for one scrape.

@@ -8,6 +8,7 @@ import Forwarder
 import Glibc
 import HTTPClient
 import LocalDNS
+import Ranking
 import Resolver
 import SystemSetup
 import Telemetry

@@ -12,6 +12,7 @@ import TestSupport
 @testable import Forwarder
 @testable import Frontend
 @testable import MessageCache
+@testable import Ranking
 @testable import Resolver
 @testable import Upstreams
 

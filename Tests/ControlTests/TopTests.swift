@@ -12,6 +12,7 @@ import Testing
 @testable import Control
 @testable import Forwarder
 @testable import Frontend
+@testable import Ranking
 @testable import Resolver
 @testable import Upstreams
 

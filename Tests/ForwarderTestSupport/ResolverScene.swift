@@ -13,6 +13,7 @@ import TestSupport
 import Testing
 
 @testable import Frontend
+@testable import Ranking
 @testable import Resolver
 @testable import Upstreams
 

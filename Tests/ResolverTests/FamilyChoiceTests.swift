@@ -4,12 +4,12 @@ import DNSWire
 import EventLoop
 import HTTPDNS
 import MessageCache
-import Ranking
 import TestSupport
 import Testing
 
 @testable import ForwarderTestSupport
 @testable import Frontend
+@testable import Ranking
 @testable import Resolver
 @testable import Upstreams
 

@@ -10,6 +10,7 @@ import Testing
 
 @testable import ForwarderTestSupport
 @testable import Frontend
+@testable import Ranking
 @testable import Resolver
 @testable import Upstreams
 

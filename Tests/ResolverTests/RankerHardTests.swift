@@ -5,12 +5,12 @@ import EventLoop
 import FairShares
 import HTTPDNS
 import MessageCache
-import Ranking
 import TestSupport
 import Testing
 
 @testable import ForwarderTestSupport
 @testable import Frontend
+@testable import Ranking
 @testable import Resolver
 @testable import Upstreams
 

@@ -6,6 +6,7 @@ import Forwarder
 import HTTPMessage
 import HTTPServer
 import MessageCache
+import Ranking
 import Resolver
 import Telemetry
 

@@ -3,6 +3,7 @@
 import DNSWire
 import HTTPMessage
 import HTTPServer
+import Ranking
 import Resolver
 import Telemetry
 

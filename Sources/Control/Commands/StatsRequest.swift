@@ -8,6 +8,7 @@ import Frontend
 import HTTPMessage
 import HTTPServer
 import MessageCache
+import Ranking
 import Resolver
 import Store
 import Telemetry

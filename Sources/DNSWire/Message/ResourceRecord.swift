@@ -32,3 +32,10 @@ extension Duration {
   /// Its whole seconds as a TTL, clamped to what 32 bits hold.
   public var ttl: UInt32 { UInt32(clamping: components.seconds) }
 }
+
+extension ResourceRecord {
+  /// The target of the last CNAME record of a chain.
+  package static func target(of chain: [ResourceRecord]) -> DomainName? {
+    chain.last { $0.type == .cname }.flatMap { DomainName(octets: $0.rdata) }
+  }
+}

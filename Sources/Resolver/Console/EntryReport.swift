@@ -4,6 +4,7 @@ import DNSWire
 import EventLoop
 import HTTPDNS
 import MessageCache
+import Ranking
 
 /// One entry of the cache.
 package struct EntryReport: Sendable {
@@ -123,16 +124,4 @@ package enum RefreshPlan: Sendable, Equatable {
   case hot(in: Duration)
   /// After this time, if it has this many more hits by then.
   case ifHit(times: UInt32, in: Duration)
-}
-
-/// The effect of a report of a bad address.
-package struct BadAddressOutcome: Sendable, Equatable {
-  /// Answers in which the address now comes last.
-  package var moved = 0
-  /// Answers in which it already came last.
-  package var already = 0
-  /// Answers that have no other address, or none that works: the address stays where it is.
-  package var alone = 0
-  /// Whether `ranking.reports` is false, or there is no cache, so that nothing was done.
-  package var isOff = false
 }

@@ -9,6 +9,7 @@ import FairShares
 import Frontend
 import HTTPDNS
 import MessageCache
+import Ranking
 import Upstreams
 
 extension Resolver {
@@ -125,7 +126,7 @@ extension Resolver {
     refresher?.schedule(stored)
     guard let ranker, ranker.measures else { return answer }
     let hasSeveral = answer.response.rotation.size > 0 || hidden?.all != nil
-    guard hasSeveral || ranker.comparesFamilies || ranker.entries[stored.entryHash] != nil else { return answer }
+    guard hasSeveral || ranker.comparesFamilies || ranker.measures(stored.entryHash) else { return answer }
     ranker.stored(
       question.name, question.type, hash: stored.entryHash, isKept: refresher?.isOnKeepList(question) ?? false,
       for: origin.client, hiding: hidden)

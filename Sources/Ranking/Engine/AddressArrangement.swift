@@ -3,13 +3,12 @@
 import DNSWire
 import EventLoop
 import MessageCache
-import Ranking
 
 /// The addresses that a cached answer omits.
-struct HiddenAddresses {
+package struct HiddenAddresses {
   /// All addresses of the answer, if the cache holds only the best of them (`ranking.answers`) or none of them
   /// (`ranking.families`); nil if the cache holds all.
-  var all: [[UInt8]]?
+  package var all: [[UInt8]]?
   /// The answer with its addresses, while NODATA is cached in its place (`ranking.families`).
   var withheld: ComposedResponse?
 }
@@ -23,7 +22,7 @@ extension Ranker {
   ///   - isPlain: whether the answer has neither DNSSEC data nor AD. Other answers are ordered, but never shortened or
   ///     withheld.
   /// - Returns: the addresses that the answer now omits; pass them to `stored`.
-  func arrange(
+  package func arrange(
     _ response: inout ComposedResponse, to name: DomainName, hash: UInt64, isPlain: Bool
   ) -> HiddenAddresses {
     var hidden = HiddenAddresses(all: putInOrder(&response, to: name, hash: hash, isPlain: isPlain))

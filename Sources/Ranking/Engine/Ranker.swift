@@ -9,10 +9,9 @@ import DNSWire
 import EventLoop
 import FairShares
 import MessageCache
-import Ranking
 
 /// Measures addresses and orders answers. The resolver owns it.
-final class Ranker {
+package final class Ranker {
   /// The state of an answer that is measured while it is used.
   struct Entry {
     /// Hits of the answer at its last measurement. Further hits mean that the answer is in use.
@@ -37,10 +36,6 @@ final class Ranker {
     var all: [[UInt8]]? {
       get { hidden.all }
       set { hidden.all = newValue }
-    }
-    var withheld: ComposedResponse? {
-      get { hidden.withheld }
-      set { hidden.withheld = newValue }
     }
   }
 
@@ -70,7 +65,7 @@ final class Ranker {
   let network: CurrentNetwork
   let prober: any AddressProber
   private let log: @Sendable (String) -> Void
-  private(set) var settings: RankingSettings
+  package private(set) var settings: RankingSettings
   private(set) var table = MeasurementTable()
   private var pacing: ProbePacing
   private(set) var canary = CanaryWatch()
@@ -104,15 +99,14 @@ final class Ranker {
   /// The time from storing an answer to the first look.
   private static let firstLook = 2 * second
   /// The time between looks while the answer is not used, for `closeLooks` after it was stored.
-  private static let nextLook = 3 * second
-  private static let closeLooks = 30 * second
+  private static let (nextLook, closeLooks) = (3 * second, 30 * second)
   /// After `closeLooks` that time doubles with each look, up to this maximum.
   private static let longestWait = 60 * second
   /// The time after which an address that has failed once is measured again.
   private static let doubt = 5 * second + second / 10
 
   /// - Parameter log: logs a line.
-  init(
+  package init(
     _ settings: RankingSettings, of cache: MessageCache, _ network: CurrentNetwork, prober: any AddressProber,
     on loop: any Loop, log: @escaping @Sendable (String) -> Void
   ) {
@@ -129,10 +123,13 @@ final class Ranker {
   }
 
   /// Whether any name is measured.
-  var measures: Bool { settings.measures }
+  package var measures: Bool { settings.measures }
+
+  /// Whether an answer is measured while it is used.
+  package func measures(_ hash: UInt64) -> Bool { entries[hash] != nil }
 
   /// Whether programs may report addresses.
-  var takesReports: Bool { settings.takesReports }
+  package var takesReports: Bool { settings.takesReports }
 
   private var now: Int64 { loop.now.nanoseconds }
   private var interval: Int64 { settings.interval.nanoseconds }
@@ -143,7 +140,7 @@ final class Ranker {
   /// in `ranking.domains` or on the keep list, it is measured immediately.
   ///
   /// - Parameter hidden: the addresses that the new answer omits; nil if the answer is not new.
-  func stored(
+  package func stored(
     _ name: DomainName, _ type: RecordType, hash: UInt64, isKept: Bool, for client: ClientKey = .ourselves,
     hiding hidden: HiddenAddresses? = nil
   ) {
@@ -197,7 +194,7 @@ final class Ranker {
   /// The addresses of a cached answer, with those that it omits; nil if it has no addresses of that family.
   ///
   /// - Parameter hidden: the addresses that it omits; nil to use those of its entry.
-  func run(of hash: UInt64, isIPv6: Bool, _ hidden: HiddenAddresses? = nil) -> AddressRun? {
+  package func run(of hash: UInt64, isIPv6: Bool, _ hidden: HiddenAddresses? = nil) -> AddressRun? {
     let hidden = hidden ?? entries[hash]?.hidden ?? HiddenAddresses()
     guard var run = cache.addressRun(octets: isIPv6 ? 16 : 4, hash: hash) else {
       guard hidden.withheld != nil, let all = hidden.all else { return nil }
@@ -532,7 +529,7 @@ final class Ranker {
   // MARK: Changes
 
   /// Removes all failures and measures the names in use again, after a change or an outage of the network.
-  func networkHasChanged() {
+  package func networkHasChanged() {
     loop.assertCurrent()
     restoreAll()
     table.forgetFailures()
@@ -557,7 +554,7 @@ final class Ranker {
 
   /// Applies new settings, or retries what the kernel has refused. If no name is to be measured, all measurements are
   /// removed and their timer is cancelled.
-  func use(_ settings: RankingSettings) {
+  package func use(_ settings: RankingSettings) {
     loop.assertCurrent()
     guard settings != self.settings || prober.problem != nil else { return }
     restoreAll()
@@ -577,7 +574,7 @@ final class Ranker {
   }
 
   /// Cancels all probes and timers.
-  func close() {
+  package func close() {
     timer.cancel()
     reportTimer.cancel()
     prober.cancelAll()

@@ -3,14 +3,13 @@
 import DNSWire
 import EventLoop
 import MessageCache
-import Ranking
 
 extension Ranker {
   /// Maximum reports in a second.
   private static let mostReports = 100
 
   /// Counts reports if the limit of this second allows all of them; otherwise returns false.
-  func mayTake(_ count: Int) -> Bool {
+  package func mayTake(_ count: Int) -> Bool {
     let now = loop.now
     if now - reportsSince >= .seconds(1) { (reportsSince, reportCount) = (now, 0) }
     guard reportCount + count <= Ranker.mostReports else { return false }
@@ -22,7 +21,7 @@ extension Ranker {
   ///
   /// - Parameter answers: hashes of the keys of cached answers to the name.
   /// - Returns: what the report changed; nil if no answer has the address, so that the report was not recorded.
-  func take(_ report: AddressReport, answers: [UInt64]) -> BadAddressOutcome? {
+  package func take(_ report: AddressReport, answers: [UInt64]) -> BadAddressOutcome? {
     loop.assertCurrent()
     let octets = report.address.octets
     let isIPv6 = report.address.isIPv6
@@ -78,5 +77,21 @@ extension Ranker {
     }
     trimReported()
     armReports()
+  }
+}
+
+/// The effect of a report of a bad address.
+package struct BadAddressOutcome: Sendable, Equatable {
+  /// Answers in which the address now comes last.
+  package var moved: Int
+  /// Answers in which it already came last.
+  package var already: Int
+  /// Answers that have no other address, or none that works: the address stays where it is.
+  package var alone: Int
+  /// Whether `ranking.reports` is false, or there is no cache, so that nothing was done.
+  package var isOff: Bool
+
+  package init(moved: Int = 0, already: Int = 0, alone: Int = 0, isOff: Bool = false) {
+    (self.moved, self.already, self.alone, self.isOff) = (moved, already, alone, isOff)
   }
 }

@@ -2,7 +2,6 @@
 
 import DNSWire
 import EventLoop
-import Ranking
 
 /// The measurements and reports of one address of an answer.
 package struct AddressFigures: Hashable, Sendable {
@@ -31,7 +30,7 @@ package struct AddressFigures: Hashable, Sendable {
 
 extension Ranker {
   /// The figures of a name's addresses on the current network. Addresses without measurements and reports are left out.
-  func figures(of addresses: [IPAddress], of name: DomainName) -> [AddressFigures] {
+  package func figures(of addresses: [IPAddress], of name: DomainName) -> [AddressFigures] {
     let now = loop.now.nanoseconds
     let kinds = kinds(for: name)
     return addresses.compactMap { address in

@@ -6,14 +6,13 @@
 import DNSWire
 import EventLoop
 import MessageCache
-import Ranking
 
 extension Ranker {
   /// The maximum TTL of the SOA record in place of withheld addresses, in seconds, so that a client asks again soon.
   private static let longestTTL: UInt32 = 60
 
   /// Whether the families of a name are compared.
-  var comparesFamilies: Bool { settings.familyThreshold != nil && measures }
+  package var comparesFamilies: Bool { settings.familyThreshold != nil && measures }
 
   /// The hash of the key for the same name and the other address family, cached or not; nil if `hash` is not cached.
   func otherFamily(of hash: UInt64) -> UInt64? {
@@ -34,7 +33,7 @@ extension Ranker {
     _ hidden: inout HiddenAddresses
   ) {
     guard isPlain, comparesFamilies, let entry = entries[hash], entry.isIPv6 else { return }
-    let wasWorse = entry.withheld != nil
+    let wasWorse = entry.hidden.withheld != nil
     guard let ipv6 = hidden.all ?? response.addresses(of: name), isIPv6Worse(name, entry, ipv6, wasWorse: wasWorse),
       let nodata = response.withoutAddresses(of: name, longestTTL: Ranker.longestTTL)
     else { return }
@@ -47,18 +46,18 @@ extension Ranker {
     guard comparesFamilies, let ended = entries[hash], let ipv6 = ended.isIPv6 ? hash : ended.partner,
       let entry = entries[ipv6], let run = run(of: ipv6, isIPv6: true)
     else { return }
-    let isWorse = isIPv6Worse(name, entry, run.addresses, wasWorse: entry.withheld != nil)
+    let isWorse = isIPv6Worse(name, entry, run.addresses, wasWorse: entry.hidden.withheld != nil)
     if !isWorse {
       restore(ipv6)
       rearrange(ipv6, name, isIPv6: true)
-    } else if entry.withheld == nil {
+    } else if entry.hidden.withheld == nil {
       withhold(ipv6, name, run)
     }
   }
 
   /// Restores every withheld answer. Call it when the measurements do not apply any more.
   func restoreAll() {
-    for (hash, entry) in entries where entry.withheld != nil { restore(hash) }
+    for (hash, entry) in entries where entry.hidden.withheld != nil { restore(hash) }
   }
 
   private func isIPv6Worse(_ name: DomainName, _ entry: Entry, _ ipv6: [[UInt8]], wasWorse: Bool) -> Bool {
@@ -82,14 +81,14 @@ extension Ranker {
       let nodata = response.withoutAddresses(of: name, longestTTL: Ranker.longestTTL),
       cache.replace(copy, with: nodata)
     else { return }
-    entries[hash]?.withheld = response
+    entries[hash]?.hidden.withheld = response
     entries[hash]?.all = run.addresses
     counters.rearranged += 1
   }
 
   private func restore(_ hash: UInt64) {
-    guard let response = entries[hash]?.withheld else { return }
-    entries[hash]?.withheld = nil
+    guard let response = entries[hash]?.hidden.withheld else { return }
+    entries[hash]?.hidden.withheld = nil
     // Only NODATA is replaced: the entry may have been evicted, or a newer answer may have addresses.
     if let copy = cache.copy(hash: hash), copy.extendedError == .filtered, cache.replace(copy, with: response) {
       counters.rearranged += 1

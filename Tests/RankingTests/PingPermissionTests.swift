@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Resolver
+@testable import Ranking
 
 @Suite struct `The range of groups for ping sockets` {
   @Test func `the advice includes the present range and this group, and shows what is set now`() {

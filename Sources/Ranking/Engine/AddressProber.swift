@@ -1,7 +1,6 @@
 // AddressProber.swift -- sends probes for the ranker, which decides which ones and when.
 
 import DNSWire
-import Ranking
 
 /// Sends probes. Resolver's loop only.
 package protocol AddressProber: AnyObject {

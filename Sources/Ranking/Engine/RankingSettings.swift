@@ -2,7 +2,6 @@
 
 import Configuration
 import DNSWire
-import Ranking
 import Routing
 
 /// The `[ranking]` section as the ranker uses it.

@@ -1,7 +1,6 @@
 // ProbeRound.swift -- the measurement of one answer's addresses.
 
 import DNSWire
-import Ranking
 
 /// A round: each address is measured by the first kind of probe, and by the next kind if that fails.
 final class ProbeRound {

@@ -5,7 +5,6 @@
 // are ignored on this network.
 
 import DNSWire
-import Ranking
 
 /// The last result of the canary for each address family. One of another network does not count.
 struct CanaryWatch {

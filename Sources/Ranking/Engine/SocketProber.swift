@@ -4,7 +4,6 @@ import DNSWire
 import EventLoop
 import Glibc
 import Probing
-import Ranking
 
 /// Sends probes as TCP connections and ICMP echo requests. Resolver's loop only.
 package final class SocketProber: AddressProber {

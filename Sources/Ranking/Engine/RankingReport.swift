@@ -1,7 +1,6 @@
 // RankingReport.swift -- counters and problems of ranking, for output.
 
 import MessageCache
-import Ranking
 
 /// Counters of ranking since the start.
 package struct RankingCounters: Hashable, Sendable {
@@ -45,7 +44,7 @@ package struct RankingReport: Sendable {
 }
 
 extension Ranker {
-  var report: RankingReport {
+  package var report: RankingReport {
     var report = RankingReport()
     (report.measures, report.counters, report.answers) = (measures, counters, entries.count)
     report.problems = [prober.problem].compactMap(\.self) + canaryProblems
