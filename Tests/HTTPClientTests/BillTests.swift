@@ -12,7 +12,7 @@ import Testing
 
 /// What a server does with one request after another, by a seed.
 private final class FaultyService: Sendable {
-  let peer = HTTP2Peer(maxStreams: 32)
+  let peer = HTTP2Peer(maxStreams: 32, resumes: false)
   private struct State {
     var random: SeededGenerator
     var requests = 0

@@ -75,6 +75,9 @@ final class HTTP2Peer: Sendable {
   let room: Int32?
   /// Opens when a PING has been answered. Until then no connection but the first shakes hands; nil if they need not wait.
   let pingWasAnswered: Gate?
+  /// Whether TLS sessions are resumed. If not, the server writes nothing after the client's part of the handshake, and reads
+  /// what a client has sent that is gone by then.
+  let resumes: Bool
   private let state = Mutex(State())
 
   private struct State {
@@ -89,7 +92,7 @@ final class HTTP2Peer: Sendable {
   init(
     maxStreams: UInt32? = nil, laterStreams: UInt32? = nil, isStrict: Bool = false, silentConnections: Int = 0,
     lateConnections: Set<Int> = [], refusedConnections: Set<Int> = [], http1Connections: Set<Int> = [],
-    room: Int32? = nil, pingWasAnswered: Gate? = nil
+    room: Int32? = nil, pingWasAnswered: Gate? = nil, resumes: Bool = true
   ) {
     self.maxStreams = maxStreams
     self.laterStreams = laterStreams ?? maxStreams
@@ -100,6 +103,7 @@ final class HTTP2Peer: Sendable {
     self.http1Connections = http1Connections
     self.room = room
     self.pingWasAnswered = pingWasAnswered
+    self.resumes = resumes
   }
 
   /// The most streams of one connection at a time under a limit that the client had acknowledged.

@@ -102,8 +102,7 @@ final class TestServer: Sendable {
     func context(http2: Bool) -> TLSContext {
       TLSContext(
         certificate: Certificates.server, key: Certificates.serverKey, http2: http2, highest: highestTLS,
-        groups: groups,
-        copies: copies)
+        groups: groups, copies: copies, resumes: peer.resumes)
     }
     self.tls = tls ? context(http2: http2) : nil
     plainTLS = tls && http2 ? context(http2: false) : nil

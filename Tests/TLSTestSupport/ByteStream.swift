@@ -13,9 +13,10 @@ package final class TLSContext: @unchecked Sendable {
   ///   - highest: the highest version that is spoken, as it stands on the wire.
   ///   - groups: the groups for the key exchange, as OpenSSL names them; nil for its default.
   ///   - copies: how often the certificate is sent once more.
+  ///   - resumes: whether a later connection can resume the session.
   package init(
     certificate pem: String, key keyPEM: String, http2: Bool = false, highest: Int = 0x0304, groups: String? = nil,
-    copies: Int = 0
+    copies: Int = 0, resumes: Bool = true
   ) {
     context = SSL_CTX_new(TLS_server_method())
     // Otherwise OpenSSL itself, and not the client, would refuse an old version.
@@ -36,6 +37,7 @@ package final class TLSContext: @unchecked Sendable {
     // The server accepts early data: that a client sends none is the client's choice.
     SSL_CTX_set_max_early_data(context, 16_384)
     SSL_CTX_set_options(context, noAntiReplay)
+    if !resumes { SSL_CTX_set_num_tickets(context, 0) }
     if http2 { SSL_CTX_set_alpn_select_cb(context, selectHTTP2, nil) }
   }
 
