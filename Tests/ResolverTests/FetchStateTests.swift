@@ -40,6 +40,10 @@ private enum Event {
   case isDisplaced
   /// The clients get what comes.
   case given
+  /// A transfer that waited has a connection, that number of milliseconds after the start.
+  case connects(Int, isImpatient: Bool = false)
+  /// When the timer fires next.
+  case due(FetchState.Options)
   /// The timer fires, that number of milliseconds after the start.
   case time(Int, FetchState.Options, hasStale: Bool = false, isQueued: Bool = false)
 }
@@ -100,41 +104,46 @@ private enum Event {
       switch event {
       case .attempt: state.attemptBegins(now: now)
       case .asks(let time, let isImpatient):
-        state.providerIsAsked()
-        _ = state.beginsPatience(.milliseconds(time), isImpatient: isImpatient, now: now)
+        state.providerStarted()
+        _ = state.beginPatience(.milliseconds(time), isImpatient: isImpatient, now: now)
       case .fails(let result):
-        state.providerHasEnded()
+        state.providerStopped()
         state.providerFailed(result, isSearched: isSearched)
         switch state.afterProviders(hasSeveral: true) {
         case .result(let result): words = [word(result)]
-        case .withoutProvider(let failure): words = ["localdns after \(failure?.reason ?? "nothing")"]
+        case .withoutProvider(let failure, _): words = ["localdns after \(failure?.reason ?? "nothing")"]
         }
       case .isUnsure:
-        state.providerHasEnded()
-        state.providerIsUnsure(provided)
-        words = [state.waitsForLocalDNS(or: state.empty) ? "wait" : "provider"]
+        state.providerStopped()
+        state.noteEmpty(provided)
+        guard case .withoutProvider(_, let empty) = state.afterProviders(hasSeveral: true) else { break }
+        words = [state.holdForLocalDNS(or: empty) ? "wait" : empty.map(word) ?? "nothing"]
       case .asksLocalDNS:
-        state.takesLocalDNS()
-        state.localDNSIsAsked(on: 1)
+        state.markLocalDNSAsked()
+        state.localDNSStarted(on: 1)
       case .localDNS(let result, let isImpatient):
-        state.localDNSHasEnded()
-        let action = state.localDNSEnded(
+        state.localDNSStopped()
+        let action = state.localDNSAttemptEnded(
           result, isImpatient: isImpatient, timeout: .seconds(2), isSearched: isSearched, now: now)
         words = [word(action)]
       case .ends(let result): words = [word(state.attemptEnded(result, isSearched: isSearched))]
       case .refreshed(let result): words = [word(state.refreshEnded(result, isSearched: isSearched))]
-      case .joins: words = [state.joined(now: now) ? "first" : "another"]
-      case .stale(let time): state.givesStaleData(at: now + .milliseconds(time))
+      case .joins: words = [state.join(now: now) ? "first" : "another"]
+      case .stale(let time): state.giveStaleData(at: now + .milliseconds(time))
       case .network(let number): words = [state.networkIsAnother(number, now: now) ? "timer" : "wait"]
       case .denies:
         switch state.providerDenies(denied) {
         case .waits: words = ["wait"]
         case .data(let result): words = [word(result)]
-        case .isConfirmed: words = ["confirmed"]
+        case .localDNSWasAsked: words = ["confirmed"]
         case .asksLocalDNS: words = ["ask localdns"]
         }
+      case .connects(let time, let isImpatient):
+        now = start + .milliseconds(time)
+        state.gotConnection(isImpatient: isImpatient, now: now)
+      case .due(let options): words = ["\((state.nextEvent(options) - start).nanoseconds / 1_000_000)"]
       case .isDisplaced: words = [word(state.displace())]
-      case .given: words = [state.gives(answer: true) ? "given" : "late"]
+      case .given: words = [state.markAnswered(isAnswer: true) ? "given" : "late"]
       case .time(let time, let options, let hasStale, let isQueued):
         now = start + .milliseconds(time)
         words = state.timeHasCome(options, hasStale: hasStale, isQueued: isQueued, now: now).map(word)
@@ -180,6 +189,7 @@ private enum Event {
     for consequence in [Consequence.verdict, .limit, .ours] {
       let failure = Self.failure(consequence)
       #expect(Self.outcome(Self.held + [.ends(failure)]) == "\(consequence)")
+      #expect(Self.outcome(Self.held + [.attempt, .ends(failure), .ends(Self.silent)]) == "no answer in time")
       let late: [Event] = [.attempt, .attempt, .asks(200), .fails(failure), .ends(Self.local)]
       #expect(Self.outcome(late) == "wait")
       #expect(Self.outcome(late + [.ends(Self.local)]) == "one of our own limits")
@@ -196,11 +206,21 @@ private enum Event {
     let both = asked + [.time(200, next), .asks(150, isImpatient: true), .time(350, impatient), .asksLocalDNS]
     #expect(Self.outcome(both + [.localDNS(Self.local, isImpatient: true)]) == "timer")
     #expect(Self.outcome(both + [.localDNS(Self.local, isImpatient: true), .time(351, impatient)]) == "localdns")
+    // LocalDNS answers before the last provider has had its time.
+    let early: [Event] = [
+      .attempt, .asks(200), .time(1000, Self.options()), .asksLocalDNS, .asks(300, isImpatient: true),
+      .localDNS(Self.local, isImpatient: true),
+    ]
+    #expect(Self.outcome(early + [.time(1000, impatient)]) == "timer")
+    #expect(Self.outcome(early + [.time(1000, impatient), .due(impatient)]) == "1300")
+    #expect(Self.outcome(early + [.time(1000, impatient), .time(1300, impatient)]) == "localdns")
   }
 
   @Test func `LocalDNS's answer waits until the last provider was asked`() {
     let next = Self.options(hasNext: true)
     #expect(Self.outcome(Self.held + [.time(2000, next)]) == "ask next, timer")
+    #expect(Self.outcome(Self.held + [.time(2000, next), .due(Self.options())]) == "2150")
+    #expect(Self.outcome(Self.held + [.time(2000, next), .time(2001, next)]) == "timer")
     #expect(Self.outcome(Self.held + [.time(2000, next), .time(2150, Self.options())]) == "localdns")
     let asked = Self.held + [.time(2000, next), .asks(300), .time(2150, Self.options())]
     #expect(Self.outcome(asked) == "timer")
@@ -256,6 +276,14 @@ private enum Event {
     let dropped = Self.held + [.attempt, .ends(Self.failure(.verdict)), .denies]
     #expect(Self.outcome(dropped, isSearched: true) == "ask localdns")
     #expect(Self.outcome(dropped, isSearched: false) == "confirmed")
+    // What another provider's limit had excluded counts again.
+    let limited: [Event] = [.attempt, .attempt, .ends(Self.failure(.limit)), .denies, .ends(Self.local)]
+    #expect(Self.outcome(limited, isSearched: true) == "localdns")
+    let ignored: [Event] = [
+      .attempt, .attempt, .attempt, .asksLocalDNS, .ends(Self.failure(.limit)), .localDNS(Self.local), .denies,
+    ]
+    #expect(Self.outcome(ignored, isSearched: true) == "ask localdns")
+    #expect(Self.outcome(ignored, isSearched: false) == "confirmed")
     // Held until LocalDNS has ended.
     let held: [Event] = [.attempt, .attempt, .asksLocalDNS, .denies, .ends(Self.silent)]
     #expect(Self.outcome(held + [.localDNS(Self.silent)], isSearched: true) == "provider's nxdomain")
@@ -277,11 +305,60 @@ private enum Event {
   @Test func `a place that is lost, and another network`() {
     #expect(Self.outcome([.attempt, .isDisplaced]) == "too many questions in flight")
     #expect(Self.outcome(Self.held + [.isDisplaced]) == "too many questions in flight")
-    #expect(Self.outcome([.attempt, .asksLocalDNS, .isUnsure, .isDisplaced]) == "provider")
+    #expect(Self.outcome([.attempt, .asks(200), .asksLocalDNS, .isUnsure, .isDisplaced]) == "provider")
     #expect(Self.outcome(Self.held + [.network(1)]) == "wait")
     #expect(Self.outcome(Self.held + [.network(2)]) == "timer")
     #expect(Self.outcome(Self.held + [.network(2), .time(1001, Self.options())]) == "ask localdns, timer")
     #expect(Self.outcome([.attempt, .given, .given]) == "late")
+  }
+
+  @Test func `when the timer fires`() {
+    let usual = Self.options()
+    let none = Self.options(fallsBack: false)
+    let impatient = Self.options(isImpatient: true)
+    #expect(Self.outcome([.attempt, .due(usual)]) == "4400")
+    #expect(Self.outcome([.attempt, .asks(200), .due(usual)]) == "1000")
+    #expect(Self.outcome([.attempt, .asks(200), .due(none)]) == "4400")
+    #expect(Self.outcome([.attempt, .asks(1200), .due(usual)]) == "1200")
+    #expect(Self.outcome([.attempt, .asks(200, isImpatient: true), .due(impatient)]) == "200")
+    #expect(Self.outcome([.attempt, .asks(200), .connects(700), .due(usual)]) == "1700")
+    let late: [Event] = [.attempt, .asks(200, isImpatient: true), .connects(700, isImpatient: true)]
+    #expect(Self.outcome(late + [.due(impatient)]) == "200")
+    #expect(Self.outcome([.attempt, .stale(300), .due(usual)]) == "300")
+    #expect(Self.outcome(Self.held + [.due(usual)]) == "2000")
+    #expect(Self.outcome(Self.held + [.network(2), .due(usual)]) == "1000")
+  }
+
+  @Test func `what comes late, and the end`() {
+    let start = BootInstant(nanoseconds: 0)
+    var state = FetchState(isRefresh: false, network: 1, now: start)
+    #expect(!state.excludesLateLocal)
+    var answered = state
+    _ = answered.markAnswered(isAnswer: false)
+    #expect(!answered.excludesLateLocal)
+    _ = answered.markAnswered(isAnswer: true)
+    #expect(answered.excludesLateLocal)
+    var left = [state.leave()]
+    _ = state.displace()
+    left += [state.leave(), state.leave()]
+    #expect(left == [false, true, false])
+    state.providerFailed(Self.failure(.limit), isSearched: false)
+    #expect(state.excludesLateLocal)
+    let given: [Event] = [.attempt, .attempt, .asksLocalDNS, .given, .localDNS(Self.local)]
+    #expect(Self.outcome(given) == "localdns")
+    // The only provider is asked twice: its first failure decides nothing if LocalDNS may be asked.
+    var alone = FetchState(isRefresh: false, network: 1, now: start)
+    alone.providerStarted()
+    guard case .withoutProvider(nil, nil) = alone.afterProviders(hasSeveral: false) else {
+      Issue.record("a result without a failure")
+      return
+    }
+    alone.providerFailed(Self.failure(.nextServer), isSearched: false)
+    guard case .result(let result) = alone.afterProviders(hasSeveral: false) else {
+      Issue.record("no result")
+      return
+    }
+    #expect(Self.word(result) == "nextServer")
   }
 
   @Test func `a repeated query starts another attempt after a second, three at most, and none with stale data`() {
@@ -291,7 +368,7 @@ private enum Event {
     #expect(!state.mayRepeat(now: start + .milliseconds(999)))
     #expect(state.mayRepeat(now: start + .seconds(1)))
     var stale = state
-    stale.givesStaleData(at: start + .seconds(2))
+    stale.giveStaleData(at: start + .seconds(2))
     #expect(!stale.mayRepeat(now: start + .seconds(1)))
     for _ in 0..<2 { state.attemptBegins(now: start) }
     #expect(!state.mayRepeat(now: start + .seconds(3)))

@@ -167,7 +167,7 @@ extension Resolver {
 
   /// A client joins a fetch; if no client waited before, its time begins now.
   func wait(for fetch: Fetch) {
-    guard fetch.state.joined(now: loop.now) else { return }
+    guard fetch.state.join(now: loop.now) else { return }
     beginPatience(fetch)
     setTimer(fetch)
   }
@@ -202,7 +202,7 @@ extension Resolver {
     let limit =
       isPinned ? nil : missLimit(fetch.asked, client, fetch.domain, isInUse: isInUse(fetch))
     guard limit == nil else { return }
-    fetch.state.beginsAgain()
+    fetch.state.beginAgain()
     start(fetch)
   }
 
@@ -215,7 +215,7 @@ extension Resolver {
   /// The clients of a fetch get stale data if no answer arrives in time.
   func giveStaleInTime(_ fetch: Fetch) {
     let policy = fetch.route.stale
-    if policy.mode != .off { fetch.state.givesStaleData(at: loop.now + policy.wait) }
+    if policy.mode != .off { fetch.state.giveStaleData(at: loop.now + policy.wait) }
   }
 }
 
@@ -240,7 +240,7 @@ extension Resolver {
   private func askLocalAsWell(_ fetch: Fetch) async {
     let result = await askLocal(fetch, isFallback: true)
     let timeouts = fetch.route.providers.map { fetch.configuration.upstreams[$0].timeout }
-    let action = fetch.state.localDNSEnded(
+    let action = fetch.state.localDNSAttemptEnded(
       result, isImpatient: fetch.isImpatient, timeout: timeouts.max() ?? .zero, isSearched: maySearch(fetch.route),
       now: loop.now)
     afterAttempt(fetch, action)
@@ -277,9 +277,10 @@ extension Resolver {
   /// Begins to wait for a provider, or as long as usual.
   func beginPatience(_ fetch: Fetch, for upstream: (any Upstream)? = nil) {
     fetch.provider = upstream
-    let end = fetch.state.beginsPatience(
+    let end = fetch.state.beginPatience(
       upstream?.shortPatience ?? .zero, isImpatient: fetch.isImpatient, now: loop.now)
-    if let deadline = fetch.timer.deadline, end < deadline { setTimer(fetch) }
+    guard let deadline = fetch.timer.deadline, end < deadline, fetch.state.mayGoOn(options(of: fetch)) else { return }
+    setTimer(fetch)
   }
 
   fileprivate func timeHasCome(_ fetch: Fetch) {

@@ -49,7 +49,7 @@ extension Resolver {
       }
       if fetch.state.isRefresh { goOnServingStale(fetch, reason) } else { given = afterFailure(fetch, reason) }
     }
-    guard fetch.state.gives(answer: result.answer != nil) else { return }
+    guard fetch.state.markAnswered(isAnswer: result.answer != nil) else { return }
     fetch.timer.cancel()
     // What is left to do for it says whether the provider is back, and no client waits for it.
     if fetch.isImpatient, let place = fetch.place {

@@ -6,20 +6,21 @@
 //
 // * While the last provider gives verdicts, patience is usual: LocalDNS is asked after a second, and its answer is held
 //   until the providers' timeout. A verdict that comes before that is given instead.
-// * While that provider gives none, patience is short: after its usual time, four times over, the next provider is asked,
-//   then LocalDNS, and what comes is given. LocalDNS's answer still waits until the last provider was asked and had its time.
-// * A provider's reply decides. A verdict is given at once; after a verdict without an answer, as after one of our own
-//   limits, LocalDNS's answer no longer counts: it is dropped if it is held, and ignored if it comes.
+// * While that provider is silent, patience is short (four times its usual round trip): the next provider is asked, then
+//   LocalDNS, and the first answer is given. LocalDNS's still waits until the last provider was asked and had its time.
+// * A provider's answer is given at once. After a verdict without data (SERVFAIL) the remaining providers are asked, but
+//   LocalDNS's answer no longer counts: it is dropped if it is held, and ignored if it comes. So it is after our own limits.
 // * NXDOMAIN below a search domain of the network decides nothing: LocalDNS counts again, and its data wins.
-// * Stale data is given when `stale_wait` is over. At the last moment the clients get what there is: the held answer, a
-//   verdict, an empty answer that may mean "not in the list", or a failure.
+// * When `stale_wait` is over, and at the last moment, the clients get what there is: the held answer, a verdict, an empty
+//   answer that may mean "not in the list", else stale data or a failure.
 //
-// What arrives after the clients have been answered is stored, but for LocalDNS's answer where a provider has decided.
-// A question that has lost its place to another one (`isDisplaced`) asks no further upstream.
+// What arrives after the clients have been answered is stored; LocalDNS's answer is not if they got an upstream's answer,
+// a provider has decided, or a fresh answer is cached. A question that has lost its place to another one (`isDisplaced`)
+// asks no further upstream.
 //
 // Each event is a function that changes the state and returns what the resolver does about it. Nothing in here asks,
-// waits or answers. Attempts, upstreams and answers are few and bounded: `ResolverSettings.mostAttempts` attempts of the
-// clients, one for each provider that is asked beside another, and one of LocalDNS.
+// waits or answers. Repeated queries start an attempt a second at most, and none while `ResolverSettings.mostAttempts` are
+// in progress; beside these, each provider is asked once, and LocalDNS once unless its answer was dropped.
 
 import EventLoop
 import MessageCache
@@ -73,7 +74,8 @@ struct FetchState {
   /// The place in the route of the next provider to ask.
   private(set) var nextProvider = 0
   private var askedProviders = 0
-  /// How long the provider that was asked last has, and until when; before the end no other upstream's answer is given.
+  /// How long the provider that was asked last has, and until when. Before that a held answer of LocalDNS is not given, unless
+  /// stale data is due or the last moment has come.
   private var providerTime = Duration.zero
   private var providerEnd: BootInstant
   /// When the next upstream is asked as well; nil if none is.
@@ -83,14 +85,14 @@ struct FetchState {
   /// The failure to report if no upstream has an answer: the first one that excludes LocalDNS, or the last one.
   private var failed: FetchResult?
   /// The first empty answer that may only mean "not in the list".
-  private(set) var empty: FetchResult?
+  private var empty: FetchResult?
 
   /// The network whose LocalDNS was asked last; before that, the one on which it began.
   private(set) var network: UInt32
-  /// Whether LocalDNS has been asked, and whether it is being asked.
+  /// Whether LocalDNS had its turn, and whether it is being asked.
   private(set) var hasAskedLocal = false
   private var isAskingLocal = false
-  /// Whether a provider has given a final reply without an answer, so that LocalDNS's answer no longer counts.
+  /// Whether a provider's verdict or one of our limits excludes LocalDNS's answer.
   private var isDecided = false
   /// The answer to give if no better one arrives in time: LocalDNS's while a provider is asked, or a provider's empty one
   /// while LocalDNS is asked.
@@ -113,17 +115,17 @@ struct FetchState {
 
   // MARK: Clients
 
-  /// A client waits for it.
+  /// Lets a client wait for it.
   ///
   /// - Returns: whether it is the first one: its time begins now.
-  mutating func joined(now: BootInstant) -> Bool {
+  mutating func join(now: BootInstant) -> Bool {
     guard isRefresh else { return false }
     (isRefresh, startedAt) = (false, now)
     return true
   }
 
   /// The clients get stale data at that time if no answer arrives before.
-  mutating func givesStaleData(at time: BootInstant) { staleAt = time }
+  mutating func giveStaleData(at time: BootInstant) { staleAt = time }
 
   /// Whether a client that repeats its query may start another attempt: the present one may be lost. With stale data one
   /// attempt is enough (RFC 8767 section 5).
@@ -132,13 +134,13 @@ struct FetchState {
       && now - lastAttempt >= ResolverSettings.retryAfter
   }
 
-  /// Whether a late answer of LocalDNS is worth nothing: the clients have a provider's, or a provider has decided.
+  /// Whether a late answer of LocalDNS is worth nothing: the clients have an upstream's answer, or a provider has decided.
   var excludesLateLocal: Bool { hasAnswer || isDecided }
 
   /// The clients get a result, unless they have one.
   ///
   /// - Returns: whether they had none.
-  mutating func gives(answer isAnswer: Bool) -> Bool {
+  mutating func markAnswered(isAnswer: Bool) -> Bool {
     if isAnswer { hasAnswer = true }
     guard !isAnswered else { return false }
     (isAnswered, held) = (true, nil)
@@ -169,7 +171,7 @@ struct FetchState {
   }
 
   /// The next attempt asks all providers once more.
-  mutating func beginsAgain() { nextProvider = 0 }
+  mutating func beginAgain() { nextProvider = 0 }
 
   /// An attempt has ended: all clients are answered, or that is left to the attempts in progress.
   ///
@@ -204,15 +206,15 @@ struct FetchState {
   // MARK: Providers
 
   /// The provider at this place in the route is asked, or passed over.
-  mutating func takesProvider(at place: Int) { nextProvider = place + 1 }
+  mutating func markProviderTaken(at place: Int) { nextProvider = place + 1 }
 
-  mutating func providerIsAsked() { askedProviders += 1 }
+  mutating func providerStarted() { askedProviders += 1 }
 
   /// The provider has replied, or failed.
-  mutating func providerHasEnded() { askedProviders -= 1 }
+  mutating func providerStopped() { askedProviders -= 1 }
 
   /// A provider's empty answer may mean that it does not have the name in its list.
-  mutating func providerIsUnsure(_ result: FetchResult) { empty = empty ?? result }
+  mutating func noteEmpty(_ result: FetchResult) { empty = empty ?? result }
 
   /// A provider has failed, or is not asked. A failure that excludes LocalDNS counts from now on, whatever later providers
   /// fail with.
@@ -224,10 +226,10 @@ struct FetchState {
 
   /// What follows when no provider is left to ask.
   enum AfterProviders {
-    /// The result of the attempt. If a provider is asked beside this attempt, no client gets it.
+    /// The result of the attempt. While another provider is asked, that one's result decides, and this one reaches no client.
     case result(FetchResult)
-    /// LocalDNS, or an answer without an upstream; the failure is the providers'.
-    case withoutProvider(UpstreamFailure?)
+    /// LocalDNS, or an answer without an upstream; with the providers' failure and their empty answer.
+    case withoutProvider(UpstreamFailure?, empty: FetchResult?)
   }
 
   /// No provider of the route is left to ask.
@@ -238,11 +240,11 @@ struct FetchState {
     if let failed, askedProviders > 0 || failed.failure?.consequence.leadsToLocalDNS == false {
       return .result(failed)
     }
-    return .withoutProvider(failed?.failure)
+    return .withoutProvider(failed?.failure, empty: empty)
   }
 
-  /// LocalDNS's answer no longer counts. Below a search domain the next provider's NXDOMAIN makes it count after all: then
-  /// it is asked again.
+  /// LocalDNS's answer no longer counts. Below a search domain the next provider's NXDOMAIN makes it count after all, so
+  /// `hasAskedLocal` is cleared.
   private mutating func excludeLocal(isSearched: Bool) {
     isDecided = true
     guard held?.source.isLocalDNS == true else { return }
@@ -253,18 +255,18 @@ struct FetchState {
   // MARK: LocalDNS
 
   /// LocalDNS's turn has come, whether or not it can be asked.
-  mutating func takesLocalDNS() { hasAskedLocal = true }
+  mutating func markLocalDNSAsked() { hasAskedLocal = true }
 
-  mutating func localDNSIsAsked(on network: UInt32) { (isAskingLocal, self.network) = (true, network) }
+  mutating func localDNSStarted(on network: UInt32) { (isAskingLocal, self.network) = (true, network) }
 
-  /// LocalDNS has replied, or failed; `localDNSEnded` follows if it was asked beside the providers.
-  mutating func localDNSHasEnded() { isAskingLocal = false }
+  /// LocalDNS has replied, or failed; `localDNSAttemptEnded` follows if it was asked beside the providers.
+  mutating func localDNSStopped() { isAskingLocal = false }
 
   /// LocalDNS, which was asked beside the providers, has ended. A provider's answer is preferred as long as its attempt has
   /// time.
   ///
   /// - Parameter timeout: the longest one of the route's providers.
-  mutating func localDNSEnded(
+  mutating func localDNSAttemptEnded(
     _ result: FetchResult, isImpatient: Bool, timeout: Duration, isSearched: Bool, now: BootInstant
   ) -> Action {
     guard result.answer != nil, attempts > 1, !isAnswered, !isDecided else {
@@ -280,7 +282,7 @@ struct FetchState {
   ///
   /// - Parameter lastResort: an answer that is given if LocalDNS has none.
   /// - Returns: whether LocalDNS, which is asked beside the providers, may have a better one.
-  mutating func waitsForLocalDNS(or lastResort: FetchResult?) -> Bool {
+  mutating func holdForLocalDNS(or lastResort: FetchResult?) -> Bool {
     if isAskingLocal { held = held ?? lastResort }
     return isAskingLocal
   }
@@ -291,8 +293,8 @@ struct FetchState {
     case waits
     /// LocalDNS has data.
     case data(FetchResult)
-    /// LocalDNS has said NXDOMAIN before.
-    case isConfirmed
+    /// LocalDNS had its turn and has no data.
+    case localDNSWasAsked
     /// LocalDNS has not been asked, and is now.
     case asksLocalDNS
   }
@@ -305,7 +307,7 @@ struct FetchState {
       return .waits
     }
     if let held, held.isThere { return .data(held) }
-    return hasAskedLocal ? .isConfirmed : .asksLocalDNS
+    return hasAskedLocal ? .localDNSWasAsked : .asksLocalDNS
   }
 
   /// The machine is on another network: LocalDNS's answer of the one before is dropped, and the current one is asked.
@@ -323,7 +325,7 @@ struct FetchState {
   ///
   /// - Parameter time: how long the provider may be silent before another one is asked.
   /// - Returns: when that is.
-  mutating func beginsPatience(_ time: Duration, isImpatient: Bool, now: BootInstant) -> BootInstant {
+  mutating func beginPatience(_ time: Duration, isImpatient: Bool, now: BootInstant) -> BootInstant {
     (providerTime, providerEnd) = (time, now + time)
     usualPatienceEnd = max(providerEnd, startedAt + ResolverSettings.localDNSDelay)
     let end = isImpatient ? providerEnd : usualPatienceEnd
@@ -353,7 +355,7 @@ struct FetchState {
   /// One of the times of `nextEvent` has come.
   ///
   /// - Parameters:
-  ///   - hasStale: whether there is stale data, if it is due.
+  ///   - hasStale: whether stale data is cached; only read if `isStaleDue`.
   ///   - isQueued: whether it waits for a connection because of other questions.
   mutating func timeHasCome(_ options: Options, hasStale: Bool, isQueued: Bool, now: BootInstant) -> [Action] {
     guard !isAnswered, !isRefresh else { return [] }
@@ -365,7 +367,7 @@ struct FetchState {
       guard !staleIsDue, held.source.isLocalDNS, now < end, let later = lastProviderHasUntil(options, now) else {
         return [.deliver(held)]
       }
-      if options.hasNextProvider { actions.append(asks(.askNextProvider)) }
+      if options.hasNextProvider { actions.append(starting(.askNextProvider)) }
       heldUntil = later
     }
     guard !staleIsDue, now < end else {
@@ -378,21 +380,21 @@ struct FetchState {
       if patienceEnd == nil {
         let isProvider = options.isImpatient && options.hasNextProvider
         if !isProvider { hasAskedLocal = true }
-        actions.append(asks(isProvider ? .askNextProvider : .askLocalDNS))
+        actions.append(starting(isProvider ? .askNextProvider : .askLocalDNS))
       }
     }
     return actions + [.setTimer]
   }
 
-  /// The action, which is an attempt.
-  private mutating func asks(_ action: Action) -> Action {
+  /// Counts the attempt that the action starts.
+  private mutating func starting(_ action: Action) -> Action {
     attempts += 1
     return action
   }
 
   /// Whether another upstream may be asked beside the present one: the next provider if that one has been silent, else
   /// LocalDNS.
-  private func mayGoOn(_ options: Options) -> Bool {
+  func mayGoOn(_ options: Options) -> Bool {
     options.isImpatient && options.hasNextProvider || !hasAskedLocal && !isDecided && options.fallsBack
   }
 

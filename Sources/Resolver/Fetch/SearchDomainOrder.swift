@@ -47,7 +47,7 @@ extension Resolver {
     switch fetch.state.providerDenies(result.unconfirmed) {
     case .waits: return .failure(.unserved)
     case .data(let held): return held
-    case .isConfirmed: return result
+    case .localDNSWasAsked: return result
     case .asksLocalDNS:
       let local = await askLocal(fetch, isFallback: true)
       if local.isThere { return local }

@@ -1,6 +1,6 @@
 // UpstreamOrder.swift -- the upstreams that an attempt asks: the providers in order, and LocalDNS after them.
 //
-// Resolver's loop only. Fetch.swift asks LocalDNS beside a slow provider and ends the wait in time.
+// Resolver's loop only. FetchState.swift decides who is asked beside a slow provider, and when the wait ends.
 
 import DNSWire
 import EventLoop
@@ -41,16 +41,16 @@ extension Resolver {
       // A provider whose servers are all silent must leave time for the next ones.
       let share = max(upstream.timeout, (deadline - loop.now) / left)
       let isLastResort = left == 1 && !mayFallBack(fetch.route)
-      fetch.state.providerIsAsked()
+      fetch.state.providerStarted()
       beginPatience(fetch, for: upstream)
       let sentAt = loop.now
       let result = await ask(upstream, fetch, deadline: min(deadline, loop.now + share), isLastResort: isLastResort)
-      fetch.state.providerHasEnded()
+      fetch.state.providerStopped()
       // The failure of a displaced fetch does not count against the provider.
       if fetch.state.isDisplaced, result.failure != nil { return .failure(.limited(.places)) }
       switch result.result {
       case .success(let answer) where answer.isAmbiguous:
-        fetch.state.providerIsUnsure(result)
+        fetch.state.noteEmpty(result)
         fetch.trace(TrailStep(upstream.name, ResolvedAnswer.ambiguity))
       case .success:
         failures.succeeded(fetch.key, at: index)
@@ -66,7 +66,7 @@ extension Resolver {
     }
     switch fetch.state.afterProviders(hasSeveral: fetch.route.providers.count > 1) {
     case .result(let result): return result
-    case .withoutProvider(let failure): return await withoutProvider(fetch, failure: failure)
+    case .withoutProvider(let failure, let empty): return await withoutProvider(fetch, failure: failure, empty: empty)
     }
   }
 
@@ -75,7 +75,7 @@ extension Resolver {
   /// - Returns: its place in the configuration, and the number of providers left, this one included.
   private func takeProvider(of fetch: Fetch) -> (index: Int, left: Int)? {
     guard let place = peekProvider(of: fetch) else { return nil }
-    fetch.state.takesProvider(at: place)
+    fetch.state.markProviderTaken(at: place)
     let left = fetch.route.providers[place...].count { fetch.configuration.upstreams[$0].serves(fetch.question) }
     return (fetch.route.providers[place], left)
   }
@@ -155,7 +155,7 @@ extension Resolver {
   /// The result without a provider's answer: LocalDNS's if no provider was reached, the empty answer of a dialect that
   /// cannot say more, or NODATA for a type that no provider serves (NXDOMAIN or SERVFAIL would stall browsers).
   ///
-  private func withoutProvider(_ fetch: Fetch, failure: UpstreamFailure?) async -> FetchResult {
+  private func withoutProvider(_ fetch: Fetch, failure: UpstreamFailure?, empty: FetchResult?) async -> FetchResult {
     let route = fetch.route
     let isCarried = route.providers.contains { fetch.configuration.upstreams[$0].serves(fetch.question) }
     // SVCB and HTTPS lead to addresses and to other names: the network must not decide about these if a provider
@@ -167,8 +167,8 @@ extension Resolver {
       if result.answer != nil { return result }
     }
     let failure = failure ?? unaskable(fetch)
-    let lastResort = fetch.state.empty ?? (failure == nil ? unserved(fetch) : nil)
-    let waits = fetch.state.waitsForLocalDNS(or: lastResort)
+    let lastResort = empty ?? (failure == nil ? unserved(fetch) : nil)
+    let waits = fetch.state.holdForLocalDNS(or: lastResort)
     return (waits ? nil : lastResort) ?? .failure(failure ?? .unserved)
   }
 
@@ -204,7 +204,7 @@ extension Resolver {
   /// Asks LocalDNS. Without LocalDNS the network's own names do not exist.
   func askLocal(_ fetch: Fetch, isFallback: Bool) async -> FetchResult {
     let route = fetch.route
-    fetch.state.takesLocalDNS()
+    fetch.state.markLocalDNSAsked()
     guard let local, local.hasServers(route.localServers) else {
       // An earlier answer of the network is worth more than the current lack of one.
       guard route.isNetwork, !fetch.state.isRefresh else { return .failure(.noServer) }
@@ -227,12 +227,12 @@ extension Resolver {
     repeat {
       began = loop.preciseNow
       let rest = fetch.state.end - loop.now
-      fetch.state.localDNSIsAsked(on: network.number)
+      fetch.state.localDNSStarted(on: network.number)
       result = await local.ask(
         question, route.localServers, timeout: isFallback ? min(settings.localTimeout, rest) : rest)
       // An answer of another network's resolver does not count here.
     } while fetch.state.network != network.number && loop.now < fetch.state.end
-    fetch.state.localDNSHasEnded()
+    fetch.state.localDNSStopped()
     if fetch.state.network != network.number { result = .failure(.noAnswerInTime) }
     if isFallback { names.wentToLocalDNS(question, result) }
     switch result {
