@@ -1,12 +1,12 @@
 // StoreCommand.swift -- the commands that the daemon sends, and the replies that they can have.
 
-/// The store's user needs a permission for each of these commands, and for no other (docs/fleet.md).
+/// The commands that the daemon sends. The documented user may send exactly these (docs/fleet.md).
 public enum StoreCommand: String, CaseIterable, Sendable {
   case ping = "PING", auth = "AUTH", select = "SELECT", time = "TIME", get = "GET", set = "SET", del = "DEL"
   case incrby = "INCRBY", xadd = "XADD", xread = "XREAD", zadd = "ZADD", zrange = "ZRANGE"
   case zremrangebyscore = "ZREMRANGEBYSCORE"
 
-  /// The command with this name, in upper case; nil if the daemon does not send it.
+  /// - Parameter name: in upper case. Nil if the daemon does not send it; then every reply is accepted.
   init?(_ name: [UInt8]) { self.init(rawValue: String(decoding: name, as: UTF8.self)) }
 
   /// The command's name and its arguments, as `StoreLink` sends them.

@@ -1,7 +1,6 @@
 // AnswerExchange.swift -- reads, writes and leases answers in the store.
 //
-// A daemon holds the lease of a question from SET NX until its answer is written, or until it knows that no answer will
-// be. A lease guards nothing: losing one costs one transfer. Answers are written after the clients got them, in order;
+// A daemon holds the lease of a question from SET NX until its answer is written or cannot be shared. A lease guards nothing: losing one costs one transfer. Answers are written after the clients got them, in order;
 // what is still queued after an outage is dropped, since it could replace newer answers. Resolver's loop only.
 
 import DNSWire
@@ -9,7 +8,7 @@ import EventLoop
 import Store
 import Telemetry
 
-/// The commands of lookups, and the queue of writes.
+/// Sends the commands of lookups, and writes answers.
 package final class AnswerExchange {
   private let loop: any Loop
   private let link: any StoreLink

@@ -2,7 +2,7 @@
 //
 // The problem: many daemons ask the provider for the same names, and each transfer is billed. The obvious way, a cache
 // server that answers each query, makes every client wait for one more machine and fails with it. So the store helps
-// or is absent. Only a miss of the daemon's own cache asks it (`FleetLookup`):
+// or is absent. Only a miss of the daemon's own cache, or a refresh, asks it (`FleetLookup`):
 //
 //   GET         another daemon's answer, if there is one
 //   SET NX PX   otherwise the lease; the daemon that gets it asks the provider and writes the answer
@@ -12,10 +12,12 @@
 // commands together, and `fleet.wait` for the daemon with the lease; it does not wait while the store is down.
 //
 // The store may be slow, may lie, and may lose its data. So a value is used only if it is younger than its lifetime by
-// the store's clock, if no flush covers it, and if it is what a daemon of this site wrote. Each part has private state:
+// the store's clock, if no flush covers it, and, with a secret, if a daemon of this site has sealed it. Each part has
+// private state:
 //
 //   StoreClockSync   the store's clock: the age of everything that is shared
-//   FlushFollower    which values are flushed; FlushPacer flushes this daemon's cache
+//   FlushPacer       passes through this daemon's cache that flush it
+//   FlushFollower    which values are flushed
 //   Presence         the list of daemons
 //   AnswerExchange   answers and leases
 //   UnitCounter      billing units, and the epoch of the store's data

@@ -1,7 +1,7 @@
 // FlushFollower.swift -- sends flushes to all daemons of the fleet, and follows those of the others.
 //
-// The problem: after a flush no daemon may serve an answer from before it, neither one that was disconnected then, nor
-// one that finds such an answer in the store later. A message to the connected daemons (PUBLISH) would miss those that
+// The problem: after a flush no daemon may serve an older answer. That includes a daemon that was disconnected, and one
+// that later finds such an answer in the store. A message to the connected daemons (PUBLISH) would miss those that
 // are away, or whose connection is dead without their knowledge. Deleting the values in the store would miss a value
 // that another daemon fetched before the flush and writes after it.
 //
@@ -11,8 +11,8 @@
 // * While there may be unread entries, no value of the store is used (`isCurrent`).
 // * A flush has a cut-off, a time of the store's clock: answers fetched at or before it are flushed. Values of the
 //   store from before the cut-off are ignored as soon as the entry is read (`FlushLog`); nothing is deleted there.
-// * This daemon's cache is flushed when the stream is read to its end (`backlog`, `FlushPacer`). Its cut-off is later:
-//   until now this daemon may have copied flushed values from the store into its cache.
+// * This daemon's cache is flushed when the stream is read to its end (`backlog`, `FlushPacer`). The cut-off
+//   in the cache is later than the flush's own: until it reads the flush, the daemon may copy flushed values.
 // * The store drops old entries. If it may have dropped unread ones, everything from before them is flushed.
 //
 // The store is not trusted. With a secret entries are sealed, and a recorded one is not carried out again
@@ -49,8 +49,8 @@ package final class FlushFollower {
   private var reading = Reading.away
   /// Whether `reading` was ever `.current`. Until then the cache may contain values of the store from before the start.
   private var wasCurrent = false
-  /// When values of the store were last usable, in milliseconds of the store's clock; nil after this daemon has caught
-  /// up.
+  /// When values of the store were last usable while entries may be unread, in milliseconds of the store's clock; nil
+  /// while all are read.
   private var usedUntil: Int64?
   private var log = FlushLog()
   /// The ID of the last entry that was read.
@@ -173,7 +173,7 @@ package final class FlushFollower {
         refused()
         continue
       }
-      // Without a secret, an attacker could forge an entry of another daemon with a time in the future, and all later
+      // Replays are rejected only with a secret: without one, an attacker could forge an entry of another daemon with a time in the future, and all later
       // flushes of that daemon would be ignored.
       guard note.sender != identity, !keys.hasSecret || noteOrder.insert(note) else { continue }
       let end = min(note.end(addedAt: time), latestCutOff)
@@ -217,8 +217,9 @@ package final class FlushFollower {
     if isCurrent, let now = clock.time { usedUntil = now }
   }
 
-  /// The cut-off in our cache of a flush with cut-off `end`: the last time at which this daemon used the store. Flushes
-  /// that are older than a dead stream can go unnoticed, such as replayed ones, keep their cut-off.
+  /// The cut-off in our cache of a flush with cut-off `end`: the later of `end` and the last use of the store (the
+  /// daemon's start, if the stream was never read to its end). A flush more than `longestUnnoticed` before that use, such
+  /// as a replayed one, keeps `end`.
   private func cutOffInCache(of end: Int64) -> Int64 {
     let ownBegin = wasCurrent ? nil : clock.time(at: createdAt)
     guard let used = usedUntil ?? ownBegin, used - end <= FlushFollower.longestUnnoticed else { return end }

@@ -49,7 +49,7 @@ package final class FlushPacer {
 
   /// Carries out flushes, or queues them if there were too many unauthenticated ones.
   ///
-  /// - Parameter isProven: whether the senders are authenticated, that is, the entries were sealed with the secret.
+  /// - Parameter isProven: whether the entries were sealed with the secret.
   func add(_ batch: FlushBatch, isProven: Bool) {
     guard !batch.isEmpty else { return }
     guard !isProven, !mayFlush() else { return carryOut(batch) }

@@ -55,10 +55,10 @@ package final class Presence {
 
   // MARK: Heartbeats
 
-  /// The next heartbeat is the first one over a connection, or to a store without the list.
+  /// Forgets the last heartbeat: the connection is new, or the store has lost the list.
   func restart() { heartbeatAt = nil }
 
-  /// Sends the first heartbeat, unless it was sent before.
+  /// Sends a heartbeat if none was sent since `restart`.
   func begin() { if heartbeatAt == nil { sendHeartbeat() } }
 
   /// Renews our membership, at most every 30 s. Called for each lookup.
@@ -171,7 +171,7 @@ package final class Presence {
   /// margin.
   private static let longestUse: Int64 = 40_000
 
-  /// Adds a mark: the store's clock went back, and would show `time` without that.
+  /// Adds a mark: the store's clock was set back; `time` is what it would show otherwise.
   func leaveMark(of time: Int64) {
     guard link.isUp, link.mayWrite else { return }
     let time = (time / Presence.markUnit + 1) * Presence.markUnit

@@ -6,7 +6,7 @@ import EventLoop
 import Files
 import Store
 
-/// The store's time, measured again over each connection, after each sleep, and each hour.
+/// The store's time, measured again over each connection, after each sleep, and after an hour when it is next used.
 final class StoreClockSync {
   private let loop: any Loop
   private let link: any StoreLink
@@ -20,8 +20,8 @@ final class StoreClockSync {
   private var shortestRoundTrip: Duration?
   /// The difference in the last log line about it, in seconds; nil if the clocks agree.
   private var loggedDifference: Int64?
-  /// Called with each new estimate. If the clock went back, `steppedFrom` is the time that it would show without that,
-  /// in milliseconds: values stored before that time seem younger than they are.
+  /// Called with each new estimate. If the clock was set back, `steppedFrom` is what it would show otherwise, in
+  /// milliseconds: values stored before that time seem younger than they are.
   var onEstimate: ((_ steppedFrom: Int64?) -> Void)?
 
   /// The clock's difference is logged again if it has changed by more than this, in seconds.

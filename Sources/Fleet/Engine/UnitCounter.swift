@@ -50,7 +50,7 @@ package final class UnitCounter {
     guard isShared else { return }
     change(account) { $0.update(own: own, day: day) }
     guard link.isUp, link.mayWrite else { return }
-    // Shows whether the store has lost its data.
+    // A lost epoch must be found before the increment.
     askEpoch()
     add(account)
   }
