@@ -350,6 +350,7 @@ final class FleetScene {
       fleet.fleet(1).hasSlept()
       fleet.loop.advance(by: .milliseconds(1))
       fleet.store.timeError = 0
+      #expect(abs(try #require(fleet.fleet(1).clock.time) - fleet.store.time - error) <= 1)
       _ = try fleet.ask(0)
       fleet.loop.advance(by: .milliseconds(1))
       let ttl = try #require(try fleet.ask(1).answers.first?.ttl)
