@@ -58,11 +58,6 @@ extension Resolver {
     }
   }
 
-  /// Notes that the clients of a fetch got stale data because of a provider's failure.
-  func awaitsRecovery(_ fetch: Fetch) {
-    if fetch.configuration === configuration { recovery.add(fetch) }
-  }
-
   /// A provider has given the first verdict after a silence: names in use are fetched again within the refresh budget.
   fileprivate func providerIsBack() {
     guard !recovery.timer.isSet else { return }
