@@ -173,8 +173,8 @@ package final class FlushFollower {
         refused()
         continue
       }
-      // Replays are rejected only with a secret: without one, an attacker could forge an entry of another daemon with a time in the future, and all later
-      // flushes of that daemon would be ignored.
+      // Replays are rejected only with a secret: without one, an attacker could forge an entry of another daemon with a
+      // time in the future, and all later flushes of that daemon would be ignored.
       guard note.sender != identity, !keys.hasSecret || noteOrder.insert(note) else { continue }
       let end = min(note.end(addedAt: time), latestCutOff)
       log.record(note.names, at: end)
