@@ -21,12 +21,10 @@ protocol Carrier: AnyObject {
   func address(of transfer: Transfer) -> SocketAddress?
   /// Whether the request of a transfer may have reached the server.
   func wasSent(_ transfer: Transfer) -> Bool
-  /// Takes waiting transfers, at the end of a turn that added some.
+  /// Takes waiting transfers, at the end of a turn that added some or in which one has timed out.
   func start(_ fresh: [Transfer])
   /// Drops a transfer that has ended or goes back into the queue.
   func detach(_ transfer: Transfer)
-  /// Takes waiting transfers after a transfer has timed out.
-  func settle()
   /// Opens a connection without a request.
   func shakeHands(_ handshake: Handshake)
   /// Closes all connections. No transfer has them any more.
@@ -134,10 +132,10 @@ final class Generation {
 
   /// Passes the new transfers of the turn to the carrier at once.
   func start() {
+    guard startsSoon, !isClosed else { return }
     startsSoon = false
     let batch = fresh
     fresh = []
-    guard !isClosed, !waiting.isEmpty else { return }
     carrier.start(batch)
     if !waiting.isEmpty { wait(batch) }
     endIfDrained()
@@ -206,7 +204,8 @@ final class Generation {
       ? HTTPFailure(.timeout, "no response in time") : HTTPFailure(.busy, "no free connection in time")
     // That the host takes no more connections is no limit of ours.
     finish(transfer, .failure(transfer.handedOverAt == nil ? transfer.refusedConnection ?? failure : failure))
-    if !isClosed { carrier.settle() }
+    // Not at once: others whose time is up as well would take its place, and be sent for nobody.
+    startSoon()
   }
 }
 

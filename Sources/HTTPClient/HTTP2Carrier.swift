@@ -76,11 +76,6 @@ final class HTTP2Carrier: Carrier {
 
   func start(_: [Transfer]) { dispatch() }
 
-  func settle() {
-    dispatch()
-    if !isClosed { generation.endIfDrained() }
-  }
-
   func detach(_ transfer: Transfer) {
     guard let stream = transfer.stream, let connection = stream.connection else { return }
     if stream.isClosed {
