@@ -204,7 +204,7 @@ final class Generation {
       ? HTTPFailure(.timeout, "no response in time") : HTTPFailure(.busy, "no free connection in time")
     // That the host takes no more connections is no limit of ours.
     finish(transfer, .failure(transfer.handedOverAt == nil ? transfer.refusedConnection ?? failure : failure))
-    // Not at once: others whose time is up as well would take its place, and be sent for nobody.
+    // Not at once: another one whose time is up as well would take its place, and be sent for no client.
     startSoon()
   }
 }
