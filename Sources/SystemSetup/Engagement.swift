@@ -147,12 +147,16 @@ public struct Engagement {
     return status == 0 ? [] : ["`\(command)` failed\(status.map { " with exit code \($0)" } ?? "")"]
   }
 
-  /// A shell command that pauses without httpdnsd. It does nothing if that was done before.
+  /// A shell command that pauses without httpdnsd. It does nothing if that was done before: systemd runs it after each start
+  /// that fails, once a second, and each restart of systemd-resolved is a moment without names.
   static func lastResort(_ method: SetupMethod) -> String {
     // The service's umask is strict.
     guard method == .resolved else { return "{ umask 022; resolvconf -d \(SetupPaths.record); }" }
     return
-      "{ rm -f \(SetupPaths.resolvedDropIn); systemctl try-reload-or-restart systemd-resolved.service; }"
+      """
+      if [ -e \(SetupPaths.resolvedDropIn) ]; then rm -f \(SetupPaths.resolvedDropIn); \
+      systemctl reset-failed systemd-resolved.service; systemctl try-reload-or-restart systemd-resolved.service; fi
+      """
   }
 
   /// The drop-in for resolved.conf(5): this server takes all names (`~.`) before the links' own servers.

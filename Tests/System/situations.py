@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from machine import check, wait_for
+from machine import Machine, check, wait_for
 from scene import NETWORK, OTHER_SERVER, ORDINARY, PROVIDER, SERVER, SERVICE, Scene
 
 PROGRAM = "/usr/local/bin/httpdnsd"
@@ -82,6 +82,8 @@ def deleted(scene: Scene, method: str) -> None:
     change_network(scene, method, OTHER_SERVER)
     os.kill(machine.main_pid(), 9)
     scene.expect(NETWORK, "killed, on another network: its server answers", 20)
+    if method == "resolved":
+      starts_fail(machine)
     change_network(scene, method, SERVER)
     scene.expect(NETWORK, "on the first network its server answers")
   machine.run("systemctl", "restart", SERVICE)
@@ -90,6 +92,20 @@ def deleted(scene: Scene, method: str) -> None:
   scene.setup("undo")
   scene.expect(NETWORK, "undone, the network's server answers", 3)
   scene.same(before, "undone after all of it", but={CONNECTION_FILE})
+
+
+def starts_fail(machine: Machine) -> None:
+  """systemd starts the service again and again. On Debian 12 each restart of systemd-resolved is a moment without names, and
+  after the fifth in ten seconds systemd starts it no more."""
+  def wait_for_starts(number: int) -> None:
+    goal = int(machine.show(SERVICE, "NRestarts")) + number
+    wait_for(f"{number} more starts", lambda: int(machine.show(SERVICE, "NRestarts")) >= goal, 60, 0.5)
+
+  wait_for_starts(2)
+  invocation = machine.show("systemd-resolved.service", "InvocationID")
+  wait_for_starts(8)
+  check(machine.show("systemd-resolved.service", "InvocationID") == invocation,
+        "eight more starts have failed: systemd-resolved was left alone")
 
 
 def renew(scene: Scene, method: str) -> None:
