@@ -105,7 +105,7 @@ def starts_fail(machine: Machine) -> None:
   invocation = machine.show("systemd-resolved.service", "InvocationID")
   wait_for_starts(8)
   check(machine.show("systemd-resolved.service", "InvocationID") == invocation,
-        "eight more starts have failed: systemd-resolved was left alone")
+        "eight more starts have failed: systemd-resolved was not restarted")
 
 
 def renew(scene: Scene, method: str) -> None:
