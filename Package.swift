@@ -74,6 +74,7 @@ let layer1: [Target] =
   + module("Telemetry", [logging])
   + module("Files")
   + module("ServiceManager", ["EventLoop"])
+  + module("Streams", ["EventLoop", "CTLS"], tests: ["TLSTestSupport"])
   + module("Terminal")
   + module("PublicSuffixes", ["DNSWire", "CPublicSuffix"])
 
@@ -85,14 +86,15 @@ let layer2: [Target] =
   + module("Routing", ["DNSWire", "Files", "PublicSuffixes"])
   + module("Listener", ["EventLoop", "FairShares", "CSocket", "CEvent"])
   + module(
-    "HTTPClient", ["EventLoop", "HTTPMessage", "CCurl", "CHTTP2", "CTLS", "CProcess"], tests: ["TLSTestSupport"])
+    "HTTPClient", ["EventLoop", "HTTPMessage", "Streams", "CCurl", "CHTTP2", "CTLS", "CProcess"],
+    tests: ["TLSTestSupport"])
   + module("LocalDNS", ["EventLoop", "DNSWire", "Files"], tests: ["CEvent", "LocalDNSTestSupport"])
   + module("Refresh")
   + module("Probing", ["EventLoop", "CSocket"])
   + module(
     "Ranking",
     ["DNSWire", "EventLoop", "Configuration", "Files", "FairShares", "MessageCache", "Routing", "Probing"])
-  + module("Store", ["EventLoop", "CTLS"], tests: ["Files", "TLSTestSupport"])
+  + module("Store", ["EventLoop", "Streams"], tests: ["Files"])
   + module("FairShares", ["DNSWire", "CHotPath", "PublicSuffixes"])
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
   + module("Persistence", ["MessageCache", "EventLoop", "Ciphers", "Files"], tests: ["DNSWire"])
@@ -208,7 +210,7 @@ let programs: [Target] =
       swiftSettings: strict),
     // The server's side of a TLS connection, as hostile as a test wants it.
     .target(
-      name: "TLSTestSupport", dependencies: ["CTLS"], path: "Tests/TLSTestSupport", cSettings: glibc,
+      name: "TLSTestSupport", dependencies: ["CTLS", "TestSupport"], path: "Tests/TLSTestSupport", cSettings: glibc,
       swiftSettings: strict),
     // Odd plain resolvers on a virtual clock.
     .target(

@@ -2,16 +2,12 @@
 #define _GNU_SOURCE
 #endif
 // CCurl.h -- libcurl's easy and multi interfaces, with one typed function per argument type of the variadic ones.
-//
-// libcurl passes OpenSSL's SSL_CTX before a handshake; the last functions set the trusted certificates in it.
 #ifndef HTTPDNSD_CCURL_H
 #define HTTPDNSD_CCURL_H
 
 // The type checks of curl.h need literal options; here the option is an argument.
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
-#include <openssl/err.h>
-#include <openssl/ssl.h>
 
 static inline CURLcode ccurl_setopt_long(CURL *easy, CURLoption option, long value) {
   return curl_easy_setopt(easy, option, value);
@@ -97,24 +93,6 @@ static inline CURLMcode ccurl_multi_setopt_timer_callback(CURLM *multi, curl_mul
 static inline CURLSHcode ccurl_share_setopt_long(CURLSH *share, CURLSHoption option, long value) {
   // The argument of CURLSHOPT_SHARE is read as an int.
   return curl_share_setopt(share, option, (int)value);
-}
-
-// The default certificate bundle of the libcurl build; NULL for none.
-static inline const char *ccurl_bundle_path(void) { return curl_version_info(CURLVERSION_NOW)->cainfo; }
-
-// Adds the certificates of a bundle file to a store. Returns 1, or 0 if the file cannot be read or has none.
-static inline int ccurl_store_load_file(X509_STORE *store, const char *path) {
-  return X509_STORE_load_locations(store, path, NULL);
-}
-
-// The context takes its own reference to the store.
-static inline void ccurl_context_trust(void *context, void *store) {
-  SSL_CTX_set1_cert_store((SSL_CTX *)context, (X509_STORE *)store);
-}
-
-// Sets the time, in seconds since 1970, at which certificates must be valid, instead of the machine's clock.
-static inline void ccurl_context_set_time(void *context, int64_t time) {
-  X509_VERIFY_PARAM_set_time(SSL_CTX_get0_param((SSL_CTX *)context), (time_t)time);
 }
 
 #endif

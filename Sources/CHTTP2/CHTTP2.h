@@ -1,57 +1,11 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-// CHTTP2.h -- nghttp2's sessions and OpenSSL's client side, with functions for those of its calls that are macros.
+// CHTTP2.h -- nghttp2's sessions.
 #ifndef HTTPDNSD_CHTTP2_H
 #define HTTPDNSD_CHTTP2_H
 
 #include <nghttp2/nghttp2.h>
-#include <openssl/err.h>
-#include <openssl/ssl.h>
-#include <openssl/x509v3.h>
-
-// A context for TLS 1.2 and later, which keeps no sessions of its own. The context takes its own reference to the store.
-static inline SSL_CTX *chttp2_context(void *store) {
-  SSL_CTX *context = SSL_CTX_new(TLS_client_method());
-  if (context == NULL) return NULL;
-  SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-  SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  // One call of the system reads what has come, not one for each record's header and one for its content.
-  SSL_CTX_set_read_ahead(context, 1);
-  SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
-  SSL_CTX_set1_cert_store(context, (X509_STORE *)store);
-  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
-  return context;
-}
-
-// Sets the name of the server, and requires its certificate to be for that name. Returns 1, or 0 without memory.
-static inline int chttp2_expect_host(SSL *ssl, const char *name, int is_address) {
-  X509_VERIFY_PARAM *parameters = SSL_get0_param(ssl);
-  if (is_address) return X509_VERIFY_PARAM_set1_ip_asc(parameters, name);
-  SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-  return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
-}
-
-// Sets the time, in seconds since 1970, at which certificates must be valid, instead of the machine's clock.
-static inline void chttp2_check_at(SSL *ssl, int64_t time) {
-  X509_VERIFY_PARAM_set_time(SSL_get0_param(ssl), (time_t)time);
-}
-
-static inline void chttp2_set_owner(SSL *ssl, void *owner) { SSL_set_app_data(ssl, owner); }
-static inline void *chttp2_owner(const SSL *ssl) { return SSL_get_app_data(ssl); }
-
-// The SHA-256 digest of the public key in the peer's certificate. Returns 1, or 0 without a certificate.
-static inline int chttp2_key_digest(const SSL *ssl, unsigned char digest[32]) {
-  X509 *certificate = SSL_get1_peer_certificate(ssl);
-  if (certificate == NULL) return 0;
-  unsigned char *key = NULL;
-  int length = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(certificate), &key);
-  X509_free(certificate);
-  if (length <= 0) return 0;
-  int is_done = EVP_Digest(key, (size_t)length, digest, NULL, EVP_sha256(), NULL);
-  OPENSSL_free(key);
-  return is_done;
-}
 
 // A client's session; NULL without memory.
 static inline nghttp2_session *chttp2_session(const nghttp2_session_callbacks *callbacks, void *owner) {

@@ -1,7 +1,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-// CTLS.h -- OpenSSL, and libevent's bufferevent over it.
+// CTLS.h -- OpenSSL, bounds on the work inside one of its calls, and libevent's bufferevent over it.
 #ifndef HTTPDNSD_CTLS_H
 #define HTTPDNSD_CTLS_H
 

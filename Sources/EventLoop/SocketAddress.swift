@@ -1,4 +1,4 @@
-// SocketAddress.swift -- an IPv4 or IPv6 address with a port, in the form for system calls.
+// SocketAddress.swift -- an IPv4 or IPv6 address with a port, or a Unix socket's path, in the form for system calls.
 
 import CEvent
 import Glibc
@@ -65,7 +65,19 @@ public struct SocketAddress: Sendable {
     }
   }
 
-  /// `AF_INET` or `AF_INET6`.
+  /// The address of a Unix socket; nil if the path is empty or too long.
+  public init?(unixPath path: String) {
+    var form = sockaddr_un()
+    form.sun_family = sa_family_t(AF_UNIX)
+    let octets = Array(path.utf8)
+    // One octet is for the terminating NUL.
+    guard !octets.isEmpty, octets.count < MemoryLayout.size(ofValue: form.sun_path) else { return nil }
+    withUnsafeMutableBytes(of: &form.sun_path) { $0.copyBytes(from: octets) }
+    guard let address = withUnsafeBytes(of: form, { SocketAddress(copying: $0) }) else { return nil }
+    self = address
+  }
+
+  /// `AF_INET`, `AF_INET6` or `AF_UNIX`.
   public var family: Int32 { Int32(storage.ss_family) }
 
   /// The address, 4 or 16 octets in network order.

@@ -6,6 +6,7 @@ import CCurl
 import EventLoop
 import Glibc
 import HTTPMessage
+import Streams
 
 /// What libcurl needs to carry a transfer. Loop thread only.
 final class CurlHandle {

@@ -4,6 +4,7 @@ import CCurl
 import CTLS
 import EventLoop
 import Glibc
+import Streams
 
 /// An easy handle of libcurl.
 typealias Easy = UnsafeMutableRawPointer
@@ -85,12 +86,12 @@ private func configureConnection(_ easy: Easy, _ settings: OriginSettings, _ ord
     _ = ccurl_setopt_resolver_callback(easy, lookUpWouldStart)
   }
   if let connectTo = settings.connectTo { easy.set(CURLOPT_CONNECT_TO, connectTo.head) }
-  easy.set(CURLOPT_HAPPY_EYEBALLS_TIMEOUT_MS, Int(happyEyeballsDelay.nanoseconds / 1_000_000))
+  easy.set(CURLOPT_HAPPY_EYEBALLS_TIMEOUT_MS, Int(Connector.longestDelay.nanoseconds / 1_000_000))
   easy.set(CURLOPT_MAXLIFETIME_CONN, max(1, Int(settings.options.maxAge.components.seconds)))
   easy.set(CURLOPT_TCP_NODELAY, 1)
   easy.set(CURLOPT_TCP_KEEPALIVE, 1)
-  easy.set(CURLOPT_TCP_KEEPIDLE, Int(keepAliveIdle))
-  easy.set(CURLOPT_TCP_KEEPINTVL, Int(keepAliveInterval))
+  easy.set(CURLOPT_TCP_KEEPIDLE, Int(Connector.keepAliveIdle))
+  easy.set(CURLOPT_TCP_KEEPINTVL, Int(Connector.keepAliveInterval))
   switch settings.server.scheme {
   case .http:
     easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
@@ -127,7 +128,7 @@ private func contextWasMade(
 ) -> CURLcode {
   let settings = Unmanaged<OriginSettings>.fromOpaque(settings!).takeUnretainedValue()
   if let context { ctls_bound_calls(context, settings.octetsLeft) }
-  if let trust = settings.trust { ccurl_context_trust(context, UnsafeMutableRawPointer(trust.store)) }
-  if let time = settings.options.certificateClock?.checkTime(now: .now) { ccurl_context_set_time(context, time) }
+  if let trust = settings.trust { ctls_context_trust(context, UnsafeMutableRawPointer(trust.store)) }
+  if let time = settings.options.certificateClock?.checkTime(now: .now) { ctls_context_set_time(context, time) }
   return CURLE_OK
 }

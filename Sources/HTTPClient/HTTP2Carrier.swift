@@ -3,6 +3,7 @@
 import CHTTP2
 import EventLoop
 import HTTPMessage
+import Streams
 
 /// The HTTP/2 connections to one server. Owned by its generation; loop thread only.
 final class HTTP2Carrier: Carrier {
@@ -10,7 +11,7 @@ final class HTTP2Carrier: Carrier {
   /// nghttp2's callbacks, owned.
   let callbacks: OpaquePointer?
   /// Where all connections read to.
-  let input = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: 32_768)
+  let input = ReadBuffer(capacity: 32_768)
 
   private let settings: OriginSettings
   let order: ConnectionOrder
@@ -53,7 +54,6 @@ final class HTTP2Carrier: Carrier {
   deinit {
     precondition(isClosed, "a carrier must be closed")
     nghttp2_session_callbacks_del(callbacks)
-    input.deallocate()
   }
 
   var connectionCount: Int { connections.count }

@@ -1,11 +1,12 @@
 // HTTP2Connection.swift -- one TLS connection with nghttp2's session over it.
 //
-// nghttp2 calls back only within `read` and `write`, and its callbacks only record. How streams ended is reported after
+// nghttp2 calls back only within `received` and `write`, and its callbacks only record. How streams ended is reported after
 // nghttp2 has returned, since the receiver may close this connection.
 
 import CHTTP2
 import EventLoop
 import Glibc
+import Streams
 
 /// A connection that carries HTTP/2 streams. Owned by its carrier; loop thread only.
 final class HTTP2Connection {
@@ -35,25 +36,17 @@ final class HTTP2Connection {
 
   private unowned let carrier: HTTP2Carrier
   private let settings: OriginSettings
-  private let tls: TLSContext
+  private let tls: TLSClient
   private let loop: EventLoop
   private var connector: Connector?
   private let deadline = OwnedTimer()
-  private var descriptor: Int32 = -1
-  private var ssl: OpaquePointer?
+  private var wire: ByteStream?
   private var session: OpaquePointer?
-  private var readEvent: LoopEvent?
-  /// Armed only while the kernel takes no more octets.
-  private var writeEvent: LoopEvent?
-  /// Octets for the server that OpenSSL has not taken.
+  /// Octets of nghttp2 for the next write.
   private var output: [UInt8] = []
   private var hasSettings = false
   /// Whether the carrier has yet to learn that the server has shaken hands.
   private var isNew = false
-  /// Reads, or shakes hands, when the loop has time for this connection.
-  private let nextRead = OwnedPlace()
-  /// Whether OpenSSL has to write before it can read on.
-  private var readsWhenWritable = false
   private var isClosed = false
   /// Whether nghttp2 has said goodbye, which it does if the server breaks the rules of HTTP/2: it takes requests and sends
   /// none of them.
@@ -61,18 +54,18 @@ final class HTTP2Connection {
   /// Streams that ended during the current call to nghttp2.
   private var ended: [(stream: HTTP2Stream, end: HTTP2Stream.End)] = []
 
+  /// Protocols that are offered, in order of preference (RFC 7301).
+  static let protocols = ["h2", "http/1.1"]
   /// The most time for TCP and TLS to connect.
   private static let connectTime = Duration.seconds(10)
   /// Octets that are collected for one write: a TLS record's.
   private static let writeSize = 16_384
-  /// The time for reads at once, before others get theirs: what octets cost depends on what they say.
-  private static let readTime = Duration.milliseconds(1)
   /// The most octets of all responses together that the server may send unasked; each one's content is limited.
   private static let connectionWindow: Int32 = 16 << 20
   /// The most streams that are used, whatever a server allows.
   private static let mostStreams = 1 << 20
 
-  init(_ settings: OriginSettings, _ tls: TLSContext, on loop: EventLoop, of carrier: HTTP2Carrier) {
+  init(_ settings: OriginSettings, _ tls: TLSClient, on loop: EventLoop, of carrier: HTTP2Carrier) {
     self.settings = settings
     self.tls = tls
     self.loop = loop
@@ -104,13 +97,15 @@ final class HTTP2Connection {
   var knownLimit: Int? { hasSettings ? streamLimit : nil }
 
   /// How many more streams may begin.
-  var free: Int { isLeaving ? 0 : max(0, streamLimit - streams.count) }
+  var free: Int { takesMore ? max(0, streamLimit - streams.count) : 0 }
+
+  private var takesMore: Bool { !isLeaving && wire?.hasFailed == false }
 
   /// Begins a stream. It is written by `write`.
   ///
   /// - Returns: whether the connection took it.
   func begin(_ transfer: Transfer) -> Bool {
-    guard let session, !isLeaving else { return false }
+    guard let session, takesMore else { return false }
     let stream = transfer.stream ?? HTTP2Stream()
     stream.begin(transfer, on: self)
     let number = stream.submit(to: session)
@@ -139,7 +134,7 @@ final class HTTP2Connection {
   ///
   /// - Returns: whether it was asked.
   func ping(for handshake: Handshake) -> Bool {
-    guard let session, !isLeaving else { return false }
+    guard let session, takesMore else { return false }
     pinged = handshake
     nghttp2_submit_ping(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), nil)
     carrier.needsWrite(self)
@@ -162,21 +157,12 @@ final class HTTP2Connection {
     isClosed = true
     handshake?.end(HTTPFailure(.cancelled, "the connection is closed"))
     deadline.cancel()
-    nextRead.cancel()
     connector?.cancel()
     connector = nil
-    readEvent = nil
-    writeEvent = nil
     nghttp2_session_del(session)
     session = nil
-    if let ssl {
-      ERR_clear_error()
-      if openedAt != nil { SSL_shutdown(ssl) }
-      SSL_free(ssl)
-    }
-    ssl = nil
-    if descriptor >= 0 { Glibc.close(descriptor) }
-    descriptor = -1
+    wire?.close()
+    wire = nil
     // The caller may close the connection before all ended streams were reported.
     report()
   }
@@ -191,42 +177,44 @@ final class HTTP2Connection {
 
   // MARK: - Connecting
 
-  private func didConnect(_ result: Result<(descriptor: Int32, address: SocketAddress), HTTPFailure>) {
+  private func didConnect(_ result: Result<Connector.Connected, ConnectFailure>) {
     connector = nil
     switch result {
-    case .failure(let failure): lose(failure)
+    case .failure(let failure): lose(HTTPFailure(connecting: failure.systemError))
     case .success((let descriptor, let address)):
-      self.descriptor = descriptor
       remoteAddress = address.host
       self.address = address
-      guard let ssl = tls.connection(over: descriptor) else {
+      let time = settings.options.certificateClock?.checkTime(now: .now)
+      guard let connection = tls.connection(over: descriptor, checkedAt: time) else {
+        Glibc.close(descriptor)
         return lose(HTTPFailure(.internal, "no memory for TLS"))
       }
-      self.ssl = ssl
-      awaitReadable()
-      shakeHands(ssl)
+      wire = ByteStream(descriptor, connection, into: carrier.input, on: loop) { [weak self] event in
+        self?.happened(event)
+      }
     }
   }
 
-  private func shakeHands(_ ssl: OpaquePointer) {
-    ERR_clear_error()
-    let result = SSL_connect(ssl)
-    guard result != 1 else { return didShakeHands(ssl) }
-    let status = SSL_get_error(ssl, result)
-    switch status {
-    case SSL_ERROR_WANT_READ: writeEvent = nil
-    case SSL_ERROR_WANT_WRITE: awaitWritable()
-    default: lose(tls.failure(of: ssl, status: status))
+  private func happened(_ event: ByteStream.Report) {
+    switch event {
+    case .connected: didShakeHands()
+    case .octets(let octets): received(octets)
+    case .readTurnEnded: hasRead()
+    case .drained:
+      // What is written may end streams, whose places others wait for.
+      carrier.needsWrite(self)
+      carrier.dispatch()
+    case .ended(.handshake(let failure)): lose(HTTPFailure(handshake: failure, for: tls.name))
+    case .ended: hasRead(HTTPFailure(.reset, "the server closed the connection"))
     }
   }
 
-  private func didShakeHands(_ ssl: OpaquePointer) {
-    writeEvent = nil
+  private func didShakeHands() {
     deadline.cancel()
-    guard tls.fitsPins(ssl) else {
+    guard settings.fitsPins(wire?.tls?.keyDigest) else {
       return lose(HTTPFailure(.pin, "SSL public key does not match pinned public key"))
     }
-    guard tls.isHTTP2(ssl) else {
+    guard wire?.tls?.chosenProtocol == Self.protocols[0] else {
       handshake?.succeed()
       return carrier.foundHTTP1(self)
     }
@@ -251,41 +239,21 @@ final class HTTP2Connection {
 
   // MARK: - Reading and writing
 
-  private func isReadable() {
-    nextRead.take(on: loop, for: self) { $0.takeTurn() }
+  /// Passes what has arrived to nghttp2.
+  private func received(_ octets: UnsafeBufferPointer<UInt8>) {
+    guard let session else { return }
+    heardAt = loop.now
+    settings.isHeard(at: loop.now)
+    pinged?.succeed()
+    pinged = nil
+    let taken = nghttp2_session_mem_recv(session, octets.baseAddress, octets.count)
+    if taken < 0 { hasRead(HTTPFailure(.badHTTP, "the server's reply is not HTTP/2: \(errorText(taken))")) }
   }
 
-  private func takeTurn() {
-    guard let ssl else { return }
-    if session == nil { shakeHands(ssl) } else { read() }
-  }
-
-  private func isWritable() {
-    guard session != nil else { return isReadable() }
-    if readsWhenWritable {
-      readsWhenWritable = false
-      awaitReadable()
-      isReadable()
-    } else {
-      // What is written may end streams, whose places others wait for.
-      carrier.needsWrite(self)
-      carrier.dispatch()
-    }
-  }
-
-  private func awaitReadable() {
-    readEvent = LoopEvent(on: loop, descriptor: descriptor, .read, for: self) { $0.isReadable() }
-  }
-
-  private func awaitWritable() {
-    guard writeEvent == nil else { return }
-    writeEvent = LoopEvent(on: loop, descriptor: descriptor, .write, for: self) { $0.isWritable() }
-  }
-
-  /// Reads what has arrived, reports the streams that ended, and lets the carrier use their places.
-  private func read() {
-    guard session != nil else { return }
-    let failure = receive()
+  /// Reports the streams that ended, and lets the carrier use their places.
+  ///
+  /// - Parameter failure: why the connection has ended; nil if it goes on.
+  private func hasRead(_ failure: HTTPFailure? = nil) {
     if isNew {
       isNew = false
       carrier.hasShakenHands(self, predecessors)
@@ -302,86 +270,31 @@ final class HTTP2Connection {
     carrier.dispatch()
   }
 
-  /// Passes what has arrived to nghttp2. Returns why the connection has ended; nil if it goes on.
-  private func receive() -> HTTPFailure? {
-    guard let ssl, let session else { return nil }
-    let buffer = carrier.input
-    let end = loop.preciseNow + Self.readTime
-    repeat {
-      ERR_clear_error()
-      let empty = tls.emptyRecords(ssl)
-      let count = SSL_read(ssl, buffer.baseAddress, Int32(buffer.count))
-      guard count > 0 else {
-        switch SSL_get_error(ssl, count) {
-        // Only a record without content was read: OpenSSL may have further ones, which no event reports.
-        case SSL_ERROR_WANT_READ where tls.emptyRecords(ssl) != empty: continue
-        case SSL_ERROR_WANT_READ: return nil
-        case SSL_ERROR_WANT_WRITE:
-          // The answer to an update of keys (RFC 8446 section 4.6.3). Until it is written, what can be read is not.
-          readsWhenWritable = true
-          readEvent = nil
-          awaitWritable()
-          return nil
-        default: return HTTPFailure(.reset, "the server closed the connection")
-        }
-      }
-      heardAt = loop.now
-      settings.isHeard(at: loop.now)
-      pinged?.succeed()
-      pinged = nil
-      let taken = nghttp2_session_mem_recv(session, buffer.baseAddress, Int(count))
-      if taken < 0 { return HTTPFailure(.badHTTP, "the server's reply is not HTTP/2: \(errorText(taken))") }
-      // An event reports what the kernel still has, but not what OpenSSL has.
-      if SSL_has_pending(ssl) == 0 { return nil }
-    } while loop.preciseNow < end
-    nextRead.take(on: loop, for: self) { $0.takeTurn() }
-    return nil
-  }
-
   /// Writes what nghttp2 has for the server, as far as the kernel takes it.
   func write() {
-    guard let ssl, let session else { return }
+    guard let wire, let session else { return }
     var isMore = true
-    while isMore || !output.isEmpty {
+    while isMore, wire.unsent == 0, !wire.hasFailed {
       while isMore, output.count < Self.writeSize {
-        var octets: UnsafePointer<UInt8>?
-        let count = nghttp2_session_mem_send(session, &octets)
+        var next: UnsafePointer<UInt8>?
+        let count = nghttp2_session_mem_send(session, &next)
         if count < 0 { return lose(HTTPFailure(.internal, "nghttp2: \(errorText(count))")) }
         isMore = count > 0
-        output.append(contentsOf: UnsafeBufferPointer(start: octets, count: count))
+        output.append(contentsOf: UnsafeBufferPointer(start: next, count: count))
       }
       guard !output.isEmpty else { break }
-      ERR_clear_error()
-      let written = output.withUnsafeBytes { SSL_write(ssl, $0.baseAddress, Int32($0.count)) }
-      if written == Int32(output.count) {
-        output.removeAll(keepingCapacity: true)
-      } else if written > 0 {
-        output.removeFirst(Int(written))
-      } else {
-        // OpenSSL does not renegotiate, so that it never waits for octets to read here.
-        guard SSL_get_error(ssl, written) == SSL_ERROR_WANT_WRITE else {
-          // The server may have said something before it closed.
-          _ = receive()
-          return lose(HTTPFailure(.reset, "the server closed the connection"))
-        }
-        report()
-        return isClosed || closeIfOver() ? () : awaitWritable()
-      }
+      wire.write(output)
+      output.removeAll(keepingCapacity: true)
     }
-    if !readsWhenWritable { writeEvent = nil }
     report()
     closeIfOver()
   }
 
   /// Ends the connection if nghttp2 has given it up.
-  ///
-  /// - Returns: whether it has.
-  @discardableResult
-  private func closeIfOver() -> Bool {
-    guard hasGivenUp, !isClosed else { return false }
+  private func closeIfOver() {
+    guard hasGivenUp, !isClosed else { return }
     isLeaving = true
     if !streams.isEmpty { lose(HTTPFailure(.badHTTP, "the server's reply breaks the rules of HTTP/2")) }
-    return true
   }
 
   private func errorText(_ code: Int) -> String { String(cString: nghttp2_strerror(Int32(clamping: code))) }

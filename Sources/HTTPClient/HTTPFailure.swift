@@ -2,6 +2,7 @@
 
 import CCurl
 import Glibc
+import Streams
 
 /// The reason why a transfer has no response.
 public struct HTTPFailure: Error, Hashable, Sendable {
@@ -93,6 +94,19 @@ extension HTTPFailure {
     default: self.init(.unreachable, reason)
     }
     hasNoRoute = [ENETUNREACH, EAFNOSUPPORT, EADDRNOTAVAIL].contains(systemError)
+  }
+
+  /// A TLS handshake that has failed.
+  ///
+  /// - Parameter name: the server's.
+  init(handshake failure: TLSFailure, for name: String) {
+    switch failure {
+    case .otherName: self.init(.certificate, "no alternative certificate subject name matches '\(name)'")
+    case .certificate(let reason, _): self.init(.certificate, "SSL certificate problem: \(reason)")
+    case .error(let code): self.init(.tls, TLSFailure.text(of: code))
+    case .closed: self.init(.tls, "the server closed the connection during the TLS handshake")
+    }
+    explain(scheme: .https, detail: reason, isFirst: false)
   }
 
   /// Whether TLS did not succeed.

@@ -5,6 +5,7 @@ import CTLS
 import EventLoop
 import Glibc
 import HTTPMessage
+import Streams
 
 /// The constants of an origin, in the forms of libcurl and OpenSSL. Must outlive every handle that uses it; loop thread only.
 final class OriginSettings {
@@ -29,7 +30,7 @@ final class OriginSettings {
   /// When the last request was answered.
   var answeredAt = BootInstant(nanoseconds: .min)
   /// How TLS connections are opened without libcurl; nil if libcurl carries all transfers.
-  let tls: TLSContext?
+  let tls: TLSClient?
   /// Whether the server was found not to speak HTTP/2, so that libcurl carries its transfers.
   var lacksHTTP2 = false
   /// Whether HTTP/2 streams carry transfers, and not libcurl.
@@ -82,10 +83,10 @@ final class OriginSettings {
       }
       try checkProxy(options.proxy)
       try checkPins(options.pins)
-      trust = server.scheme == .https || options.proxy.hasPrefix("https:") ? try .load(extra: options.caFile) : nil
+      trust = server.scheme == .https || options.proxy.hasPrefix("https:") ? try trustStore(options.caFile) : nil
       let isForStreams =
         server.scheme == .https && options.proxy.isEmpty && options.usesHTTP2 && !options.carriesByCurl
-      tls = if isForStreams, let trust { try TLSContext(server, options, trust) } else { nil }
+      tls = if isForStreams, let trust { try tlsClient(server.name, trust) } else { nil }
     } catch {
       curl_share_cleanup(share)
       curl_url_cleanup(url)
@@ -98,6 +99,13 @@ final class OriginSettings {
     curl_share_cleanup(UnsafeMutableRawPointer(share))
     curl_url_cleanup(url)
     octetsLeft.deallocate()
+  }
+
+  /// Whether a key is one of the pins, or there are none.
+  ///
+  /// - Parameter digest: the key's SHA-256 digest in base64; nil without a key.
+  func fitsPins(_ digest: @autoclosure () -> String?) -> Bool {
+    options.pins.isEmpty || digest().map { options.pins.contains(pinPrefix + $0) } ?? false
   }
 
   /// To be called before each call of libcurl that may read.
@@ -128,6 +136,26 @@ final class OriginSettings {
     knownFields.append(composed)
     return composed
   }
+}
+
+private func trustStore(_ file: String) throws(HTTPSetupError) -> TrustStore {
+  do throws(TrustFailure) {
+    return try .load(extra: file)
+  } catch {
+    switch error {
+    case .noMemory: throw HTTPSetupError(description: "no memory for certificates")
+    case .noCertificate: throw HTTPSetupError(description: "certificates \(file): no certificate (PEM) in it")
+    case .unreadable(let code):
+      throw HTTPSetupError(description: "certificates \(file): \(String(cString: strerror(code)))")
+    }
+  }
+}
+
+private func tlsClient(_ name: String, _ trust: TrustStore) throws(HTTPSetupError) -> TLSClient {
+  guard let client = TLSClient(name, trust, protocols: HTTP2Connection.protocols, resumes: true) else {
+    throw HTTPSetupError(description: "no memory for TLS")
+  }
+  return client
 }
 
 /// Addresses of both families in turn, each family in its order, beginning with that of the first.
@@ -162,14 +190,16 @@ private func checkProxy(_ proxy: String) throws(HTTPSetupError) {
   }
 }
 
+/// The prefix of a pin, as in libcurl.
+private let pinPrefix = "sha256//"
+
 /// Refuses pins that libcurl would interpret as the name of a key file.
 private func checkPins(_ pins: [String]) throws(HTTPSetupError) {
-  let prefix = "sha256//"
   for pin in pins {
-    let digest = pin.utf8.dropFirst(prefix.utf8.count)
+    let digest = pin.utf8.dropFirst(pinPrefix.utf8.count)
     // 32 octets in Base64: 43 digits and one padding character.
     let isDigest = digest.count == 44 && digest.last == UInt8(ascii: "=") && digest.dropLast().allSatisfy(isBase64Digit)
-    guard pin.hasPrefix(prefix), isDigest else {
+    guard pin.hasPrefix(pinPrefix), isDigest else {
       throw HTTPSetupError(description: "pin \(pin): must be sha256// and a SHA-256 digest in base64")
     }
   }

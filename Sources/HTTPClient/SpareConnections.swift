@@ -5,6 +5,7 @@
 
 import EventLoop
 import Glibc
+import Streams
 
 /// Connections without any transfer yet. Loop thread only.
 final class SpareConnections {
@@ -75,7 +76,7 @@ final class SpareConnections {
 
   func closeAll() { spares = [] }
 
-  private func ended(_ spare: Spare, _ result: Result<(descriptor: Int32, address: SocketAddress), HTTPFailure>) {
+  private func ended(_ spare: Spare, _ result: Result<Connector.Connected, ConnectFailure>) {
     spare.connector = nil
     switch result {
     case .success((let descriptor, _)):

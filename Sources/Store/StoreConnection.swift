@@ -5,6 +5,7 @@
 
 import EventLoop
 import Glibc
+import Streams
 
 /// Resolves the store's host name. Ports of the results are ignored. If `host` is an IP address, an empty result means
 /// that address.
@@ -26,19 +27,22 @@ final class StoreConnection {
 
   /// The most commands without a reply.
   static let unansweredLimit = 256
+  /// See `setUserTimeout`.
+  private static let userTimeout = Duration.seconds(30)
+  private static let bufferSize = 16_384
   /// No further command is sent while this many octets wait for the kernel.
   private static let unsentLimit = 4 << 20
 
   private let settings: StoreSettings
-  private let tls: StoreTLSContext?
+  private let tls: TLSClient?
   private let order: StoreAddressOrder
   /// The peer's address once connected.
   private var address: SocketAddress?
   private let loop: EventLoop
   private let report: (Report) -> Void
   private var reader: RESPReader
-  private var connector: StoreConnector?
-  private var socket: StoreSocket?
+  private var connector: Connector?
+  private var stream: ByteStream?
   private let deadline = OwnedTimer()
   /// Sent commands in order; the first `answered` of them have their reply.
   private var waiting: [WaitingCommand] = []
@@ -50,7 +54,7 @@ final class StoreConnection {
   ///
   /// - Parameter replyLimit: the longest reply in octets.
   init(
-    _ settings: StoreSettings, _ tls: StoreTLSContext?, _ order: StoreAddressOrder, replyLimit: Int,
+    _ settings: StoreSettings, _ tls: TLSClient?, _ order: StoreAddressOrder, replyLimit: Int,
     on loop: EventLoop,
     resolve: @escaping StoreResolver, report: @escaping (Report) -> Void
   ) {
@@ -76,7 +80,7 @@ final class StoreConnection {
   ///   - done: called once, never during this call.
   /// - Returns: false if not connected, or if too many commands or octets are waiting; then `done` is not called.
   func send(_ words: [[UInt8]], timeout: Duration?, _ done: @escaping StoreLink.Completion) -> Bool {
-    guard let socket, unanswered < StoreConnection.unansweredLimit, socket.unsent < StoreConnection.unsentLimit else {
+    guard let stream, unanswered < StoreConnection.unansweredLimit, stream.unsent < StoreConnection.unsentLimit else {
       return false
     }
     let command = WaitingCommand(words.first ?? [], done)
@@ -84,7 +88,7 @@ final class StoreConnection {
     waiting.append(command)
     var octets: [UInt8] = []
     RESPCommand.compose(words, into: &octets)
-    socket.write(octets)
+    stream.write(octets)
     return true
   }
 
@@ -102,8 +106,8 @@ final class StoreConnection {
     deadline.cancel()
     connector?.cancel()
     connector = nil
-    socket?.close()
-    socket = nil
+    stream?.close()
+    stream = nil
   }
 
   private func end(_ fault: StoreFault) {
@@ -115,7 +119,7 @@ final class StoreConnection {
   private func timeOut() {
     if let address { order.markSilent(address) }
     let fault: StoreFault =
-      switch (connector, socket) {
+      switch (connector, stream) {
       case (nil, nil): .unreachable("its host name was not resolved in time")
       case (_, nil): .unreachable("no connection in time")
       default: .unusable(waiting.isEmpty ? "no TLS handshake in time; does the store speak TLS?" : "no reply in time")
@@ -147,11 +151,12 @@ final class StoreConnection {
       deadline.set(after: .zero, on: loop, for: self) { $0.end(.unreachable(reason)) }
       return
     }
-    connector = StoreConnector(to: order.sorted(addresses), within: settings.connectTimeout, on: loop) {
-      [weak self] result in
+    connector = Connector(
+      to: order.sorted(addresses), within: settings.connectTimeout, userTimeout: StoreConnection.userTimeout, on: loop
+    ) { [weak self] result in
       self?.connector = nil
       switch result {
-      case .failure(let fault): self?.end(fault)
+      case .failure(let failure): self?.end(.unreachable(failure.systemError))
       case .success(let connected):
         self?.address = connected.address
         self?.open(connected.descriptor)
@@ -160,20 +165,25 @@ final class StoreConnection {
   }
 
   private func open(_ descriptor: Int32) {
-    do throws(StoreFault) {
-      socket = try StoreSocket(descriptor, tls, on: loop) { [weak self] in self?.happened($0) }
-    } catch {
-      end(error)
+    let connection = tls?.connection(over: descriptor)
+    if let tls, connection == nil {
+      Glibc.close(descriptor)
+      return end(.tls("'\(tls.name)' is not a valid host name or IP address"))
     }
+    let buffer = ReadBuffer(capacity: StoreConnection.bufferSize)
+    stream = ByteStream(descriptor, connection, into: buffer, on: loop) { [weak self] in self?.happened($0) }
   }
 
-  private func happened(_ event: StoreSocket.Report) {
+  private func happened(_ event: ByteStream.Report) {
     switch event {
     case .connected: introduce()
     case .octets(let octets): received(octets)
-    case .ended(.lost(let reason)) where !isReady:
+    case .readTurnEnded, .drained: break
+    case .ended(.handshake(let failure)): end(StoreFault(handshake: failure, for: tls?.name ?? ""))
+    case .ended(let failure) where !isReady:
+      let reason = StoreFault.reason(of: failure)
       end(.unusable("the connection ended: \(reason)" + (mayRequireTLS ? "; does the store require TLS?" : "")))
-    case .ended(let fault): end(fault)
+    case .ended(let failure): end(.lost(StoreFault.reason(of: failure)))
     }
   }
 
@@ -204,7 +214,7 @@ final class StoreConnection {
         WaitingCommand(words[0]) { [weak self] in self?.introduced(words[0], $0, isLast: isLast, since: begin) }
       )
     }
-    socket?.write(octets)
+    stream?.write(octets)
   }
 
   private func introduced(

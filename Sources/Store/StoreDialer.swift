@@ -1,6 +1,7 @@
 // StoreDialer.swift -- makes the connections of one client or stream.
 
 import EventLoop
+import Streams
 
 /// Orders the store's addresses: those that accepted a connection but did not reply come last. Loop thread only.
 final class StoreAddressOrder {
@@ -31,7 +32,7 @@ final class StoreDialer {
   private let resolve: StoreResolver
   private let replyLimit: Int
   private let order = StoreAddressOrder()
-  private var tls: StoreTLSContext?
+  private var tls: TLSClient?
 
   init(_ settings: StoreSettings, replyLimit: Int, on loop: EventLoop, resolve: @escaping StoreResolver) {
     self.settings = settings
@@ -44,7 +45,21 @@ final class StoreDialer {
   ///
   /// - Throws: `StoreFault.tls` if the trusted certificates cannot be read.
   func connect(report: @escaping (StoreConnection.Report) -> Void) throws(StoreFault) -> StoreConnection {
-    if let trust = settings.tls, tls?.isCurrent != true { tls = try StoreTLSContext(trust) }
+    if let tls = settings.tls { try renewTLS(tls) }
     return StoreConnection(settings, tls, order, replyLimit: replyLimit, on: loop, resolve: resolve, report: report)
+  }
+
+  /// Reads the trusted certificates, if their file has changed.
+  private func renewTLS(_ settings: StoreTLS) throws(StoreFault) {
+    let trust: TrustStore
+    do throws(TrustFailure) {
+      trust = try .load(extra: settings.authorityFile)
+    } catch {
+      throw .tls(
+        error == .noMemory ? "no memory" : "\(settings.authorityFile): unreadable, or contains no PEM certificate")
+    }
+    guard tls?.trust !== trust else { return }
+    tls = TLSClient(settings.name, trust, resumes: false)
+    if tls == nil { throw .tls("no memory") }
   }
 }

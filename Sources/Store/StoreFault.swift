@@ -1,6 +1,7 @@
 // StoreFault.swift -- why there is no connection to the store, and the meaning of the store's error replies.
 
 import Glibc
+import Streams
 
 /// Why a connection could not be made, or ended.
 enum StoreFault: Error, Hashable {
@@ -20,8 +21,30 @@ enum StoreFault: Error, Hashable {
   /// - Parameter code: the `errno` of a failed system call.
   static func unreachable(_ code: Int32) -> StoreFault { .unreachable(words(code)) }
 
-  /// - Parameter code: the `errno` of a failed system call on a connection in use.
-  static func lost(_ code: Int32) -> StoreFault { .lost(words(code)) }
+  /// A TLS handshake that has failed.
+  ///
+  /// - Parameter name: the name that the certificate must have.
+  init(handshake failure: TLSFailure, for name: String) {
+    switch failure {
+    case .otherName: self = .tls("the certificate is not for '\(name)'")
+    case .certificate(let reason, isUntrusted: true):
+      self = .tls("the certificate's issuer is not trusted (\(reason)); set fleet.ca_file")
+    case .certificate(let reason, isUntrusted: false): self = .tls("the certificate is not accepted: \(reason)")
+    case .error(let code) where !failure.isClosed: self = .tls(TLSFailure.reason(of: code))
+    case .error, .closed: self = .tls("the store closed the connection during the handshake")
+    }
+  }
+
+  /// Why a connection has ended.
+  static func reason(of failure: StreamFailure) -> String {
+    switch failure {
+    case .system(let code): return words(code)
+    case .tls(let failure):
+      if case .error(let code) = failure, !failure.isClosed { return TLSFailure.reason(of: code) }
+    case .closed, .handshake: break
+    }
+    return "closed by the store"
+  }
 
   /// The text for log lines.
   var text: String {

@@ -5,6 +5,7 @@ import Foundation
 import Glibc
 import HTTPMessage
 import Synchronization
+import TLSTestSupport
 import TestSupport
 import Testing
 

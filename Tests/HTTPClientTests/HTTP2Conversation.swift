@@ -4,7 +4,7 @@ import TLSTestSupport
 
 /// The server's side of one HTTP/2 connection.
 final class HTTP2Conversation {
-  private let stream: ByteStream
+  private let stream: PeerStream
   private let connection: Int
   private let peer: HTTP2Peer
   private let react: @Sendable (ReceivedRequest) -> Reaction
@@ -45,7 +45,7 @@ final class HTTP2Conversation {
   private static let quietMilliseconds: Int32 = 2
 
   init(
-    _ stream: ByteStream, _ connection: Int, _ peer: HTTP2Peer,
+    _ stream: PeerStream, _ connection: Int, _ peer: HTTP2Peer,
     _ react: @escaping @Sendable (ReceivedRequest) -> Reaction
   ) {
     self.stream = stream
@@ -178,6 +178,9 @@ final class HTTP2Conversation {
       for id in open where id > last { end(id) }
     case .allow(let streams): sendLimit(streams)
     case .close: return false
+    case .sayGoodbyeAndClose:
+      stream.sayGoodbye()
+      return false
     case .resetAtEnd: stream.resetsAtEnd()
     case .begin(let text):
       send(Self.headers, Self.endHeaders, id, Self.status200)

@@ -38,6 +38,8 @@ enum HTTP2Act: Sendable {
   case allow(streams: UInt32)
   /// Ends the connection.
   case close
+  /// The same, after close_notify.
+  case sayGoodbyeAndClose
   /// Lets the end of the connection be a reset.
   case resetAtEnd
   /// Begins a 200 with this content, and does not end it.

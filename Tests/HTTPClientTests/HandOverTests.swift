@@ -5,6 +5,7 @@ import Glibc
 import HTTPClient
 import HTTPMessage
 import Synchronization
+import TLSTestSupport
 import TestSupport
 import Testing
 

@@ -5,6 +5,7 @@ import Glibc
 @testable import HTTPClient
 import HTTPMessage
 import Synchronization
+import TLSTestSupport
 import TestSupport
 import Testing
 

@@ -3,6 +3,7 @@
 import CTLS
 import EventLoop
 import Synchronization
+import TLSTestSupport
 import TestSupport
 import Testing
 

@@ -4,10 +4,9 @@ import EventLoop
 import Glibc
 import HTTPClient
 import HTTPMessage
+import TLSTestSupport
 import TestSupport
 import Testing
-
-struct TestTookTooLong: Error {}
 
 /// What carries the transfers of a test over TLS.
 enum Stack: CaseIterable {

@@ -2,6 +2,7 @@
 
 import EventLoop
 import HTTPClient
+import TLSTestSupport
 import TestSupport
 import Testing
 

@@ -5,6 +5,7 @@ import EventLoop
 import Glibc
 import HTTPClient
 import HTTPMessage
+import TLSTestSupport
 import TestSupport
 import Testing
 

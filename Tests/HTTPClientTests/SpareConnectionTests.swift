@@ -3,6 +3,7 @@
 import EventLoop
 import Glibc
 import HTTPMessage
+import TLSTestSupport
 import TestSupport
 import Testing
 

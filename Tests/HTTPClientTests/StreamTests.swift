@@ -4,6 +4,7 @@ import CCurl
 import EventLoop
 import Glibc
 import HTTPMessage
+import TLSTestSupport
 import TestSupport
 import Testing
 

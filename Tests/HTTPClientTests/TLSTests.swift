@@ -1,9 +1,11 @@
 // TLSTests.swift -- whose certificate is taken, and for which name.
 
-import HTTPClient
 import Synchronization
+import TLSTestSupport
 import TestSupport
 import Testing
+
+@testable import HTTPClient
 
 @Suite(.onBothStacks) struct `A certificate` {
   private func get(
@@ -123,6 +125,20 @@ import Testing
       for _ in 0..<3 {
         texts.append(await origin.get().response?.text)
         origin.renewConnections()
+      }
+      return texts
+    }
+    #expect(Stack.current == .curl || texts == ["0 false", "1 true", "2 true"])
+  }
+
+  @Test func `a session over HTTP/2 is resumed after the server has ended the connection`() throws {
+    let (texts, _) = try withHTTP2 {
+      .acts([.respond("\($0.connection) \($0.isResumed)"), .sayGoodbyeAndClose])
+    } body: { origin in
+      var texts: [String?] = []
+      for _ in 0..<3 {
+        texts.append(await origin.get().response?.text)
+        _ = await origin.loop.until { origin.connectionCount == 0 }
       }
       return texts
     }

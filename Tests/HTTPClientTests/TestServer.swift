@@ -168,7 +168,7 @@ final class TestServer: Sendable {
   private func serve(_ descriptor: Int32, _ number: Int) {
     let context = peer.http1Connections.contains(number) ? plainTLS : tls
     if number > 0 { peer.pingWasAnswered?.wait() }
-    if !peer.refusedConnections.contains(number), let stream = ByteStream(descriptor, context) {
+    if !peer.refusedConnections.contains(number), let stream = PeerStream(descriptor, context) {
       if stream.isHTTP2 {
         HTTP2Conversation(stream, number, peer, react).run()
       } else {
@@ -182,7 +182,7 @@ final class TestServer: Sendable {
     close(descriptor)
   }
 
-  private func converse(_ stream: ByteStream, _ number: Int) {
+  private func converse(_ stream: PeerStream, _ number: Int) {
     while let request = stream.readRequest(connection: number) {
       state.withLock { _ = $0.unused.remove(stream.descriptor) }
       switch react(request) {
@@ -203,7 +203,7 @@ final class TestServer: Sendable {
   }
 }
 
-extension ByteStream {
+extension PeerStream {
   /// An HTTP/1.1 request with a body as long as Content-Length says.
   fileprivate func readRequest(connection: Int) -> ReceivedRequest? {
     guard let head = read(through: Array("\r\n\r\n".utf8)) else { return nil }

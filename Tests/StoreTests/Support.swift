@@ -1,44 +1,11 @@
-// Support.swift -- runs tests of the store on a real loop, and waits for replies.
+// Support.swift -- a client of a store and what it said, and waiting for replies.
 
 import EventLoop
-import Glibc
 import Store
 import TestSupport
 import Testing
 
-struct TestTookTooLong: Error {}
-
 typealias StoreResult = Result<RESPValue, StoreFailure>
-
-/// Runs `body` as a task on a fresh loop, for a bounded time.
-func onLoop(_ body: @escaping @Sendable (EventLoop) async throws -> Void) throws {
-  // OpenSSL writes to sockets without MSG_NOSIGNAL; the daemon ignores the signal as well.
-  signal(SIGPIPE, SIG_IGN)
-  let loop = try EventLoop()
-  let end = End()
-  Task(executorPreference: loop) {
-    do {
-      try await body(loop)
-      end.result = .success(())
-    } catch {
-      end.result = .failure(error)
-    }
-    loop.stop()
-  }
-  stop(loop, at: .now + .seconds(60))
-  loop.run()
-  guard let result = end.result else { throw TestTookTooLong() }
-  try result.get()
-}
-
-/// Stops the loop at that time, also if a test has its timers fire earlier.
-private func stop(_ loop: EventLoop, at end: BootInstant) {
-  loop.schedule(at: max(end, .now)) { if BootInstant.now >= end { loop.stop() } else { stop(loop, at: end) } }
-}
-
-private final class End: @unchecked Sendable {
-  var result: Result<Void, any Error>?
-}
 
 /// A client and what it said.
 final class ClientScene {

@@ -1,4 +1,4 @@
-// ByteStream.swift -- the test server's end of a connection, in the clear or over TLS.
+// PeerStream.swift -- the test server's end of a connection, in the clear or over TLS.
 
 import CTLS
 import Glibc
@@ -82,7 +82,7 @@ package struct EarlyData: Sendable {
 }
 
 /// Blocking reads and writes; nil or nothing once the connection has ended.
-package final class ByteStream {
+package final class PeerStream {
   package let descriptor: Int32
   private var tls: OpaquePointer?
   private var buffer: [UInt8] = []
@@ -175,6 +175,9 @@ package final class ByteStream {
       rest = rest.dropFirst(sent)
     }
   }
+
+  /// Says that nothing follows (close_notify, RFC 8446 section 6.1).
+  package func sayGoodbye() { SSL_shutdown(tls) }
 
   /// Sends an update of keys (RFC 8446 section 4.6.3).
   package func updateKey(asksBack: Bool) {

@@ -3,12 +3,12 @@
 import TestSupport
 
 /// Certificates and a key in PEM.
-enum Certificates {
+package enum Certificates {
   /// Signed `server`.
-  static let authority = TestAuthority.certificate
+  package static let authority = TestAuthority.certificate
 
   /// Signed nothing that is used here.
-  static let otherAuthority = """
+  package static let otherAuthority = """
     -----BEGIN CERTIFICATE-----
     MIIBizCCATGgAwIBAgIUKcq7yzBdIxlBMKrFxafFuD8hqiswCgYIKoZIzj0EAwIw
     GjEYMBYGA1UEAwwPT3RoZXIgYXV0aG9yaXR5MCAXDTI2MTEyMTAwNTAzMFoYDzIx
@@ -24,7 +24,7 @@ enum Certificates {
     """
 
   /// For `dns.test`, 127.0.0.1 and ::1.
-  static let server = """
+  package static let server = """
     -----BEGIN CERTIFICATE-----
     MIIBnzCCAUWgAwIBAgIUR1MuqLAcdNHdX5H4OfAmApdqMq4wCgYIKoZIzj0EAwIw
     GTEXMBUGA1UEAwwOVGVzdCBhdXRob3JpdHkwIBcNMjYxMTIxMDA1MDMwWhgPMjEy
@@ -40,7 +40,7 @@ enum Certificates {
     """
 
   /// The key of `server`; it protects nothing.
-  static let serverKey = """
+  package static let serverKey = """
     -----BEGIN PRIVATE KEY-----
     MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgZ+e3I4JrK4Gk5fkA
     UhHavFknXoVt3uOtG8OFT1kCAgmhRANCAATiJcrmIFLMe6Ebq1zUuRJFFwYkJ/0B
@@ -49,5 +49,5 @@ enum Certificates {
 
     """
 
-  static let serverPin = "sha256//ThiQlQ7jZBBPeeTS78cbKgMxl2t9WPSmQXf/C+55S2I="
+  package static let serverPin = "sha256//ThiQlQ7jZBBPeeTS78cbKgMxl2t9WPSmQXf/C+55S2I="
 }

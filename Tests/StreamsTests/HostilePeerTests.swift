@@ -1,4 +1,4 @@
-// StoreSocketTests.swift -- what a hostile store does below the protocol.
+// HostilePeerTests.swift -- what a hostile peer does below the protocol.
 
 import Dispatch
 import EventLoop
@@ -7,37 +7,34 @@ import TLSTestSupport
 import TestSupport
 import Testing
 
-@testable import Store
+@testable import Streams
 
-@Suite struct `A hostile store's records` {
-  private let folder = TemporaryFolder()
+@Suite struct `A hostile peer's records` {
+  private let authority = TemporaryFile(Certificates.authority)
 
-  @Test func `a store that asks for keys and reads nothing keeps the loop at rest`() throws {
-    let certificates = try TestCertificates(in: folder)
-    try certificates.make("store", for: "DNS:store.test")
-    let context = TLSContext(certificate: text("store.pem"), key: text("store.key"))
-    let settings = StoreTLS(name: "store.test", authorityFile: certificates.authority)
+  @Test func `a peer that asks for keys and reads nothing keeps the loop at rest`() throws {
+    let context = TLSContext(certificate: Certificates.server, key: Certificates.serverKey)
     let count = 2000
     try onLoop { loop in
       let (client, server) = try pair(room: 4096)
       let isReading = Gate()
       DispatchQueue.global().async {
-        guard let stream = ByteStream(server, context) else { return }
-        stream.prepare {
+        guard let peer = PeerStream(server, context) else { return }
+        peer.prepare {
           for _ in 0..<count {
-            stream.updateKey(asksBack: true)
-            stream.write([0])
+            peer.updateKey(asksBack: true)
+            peer.write([0])
           }
         }
         isReading.wait()
-        _ = stream.read(exactly: 1)
+        _ = peer.read(exactly: 1)
         close(server)
       }
       var octets = 0
-      let socket = try StoreSocket(client, try StoreTLSContext(settings), on: loop) { report in
+      let stream = try makeStream(client, on: loop) { report in
         if case .octets(let some) = report { octets += some.count }
       }
-      // Nothing comes any more, since the store takes no answers.
+      // Nothing comes any more, since the peer takes no answers.
       var turns = 0
       var (last, still) = (0, 0)
       loop.everyTurn { turns += 1 }
@@ -50,8 +47,8 @@ import Testing
       #expect(turns < 400)
       isReading.open()
       #expect(await loop.until { octets == count })
-      socket.write([0])
-      socket.close()
+      stream.write([0])
+      stream.close()
     }
   }
 
@@ -59,40 +56,44 @@ import Testing
   func `messages without content hold the loop for no time, and many end the connection`(
     version: Int, count: Int
   ) throws {
-    let certificates = try TestCertificates(in: folder)
-    try certificates.make("store", for: "DNS:store.test")
-    let context = TLSContext(certificate: text("store.pem"), key: text("store.key"), highest: version)
-    let settings = StoreTLS(name: "store.test", authorityFile: certificates.authority)
+    let context = TLSContext(certificate: Certificates.server, key: Certificates.serverKey, highest: version)
     try onLoop { loop in
       let (client, server) = try pair(room: 1 << 20)
       DispatchQueue.global().async {
-        guard let stream = ByteStream(server, context) else { return }
-        stream.write([1])
-        stream.writeEmptyRecords(count)
-        stream.write([2])
-        _ = stream.read(exactly: 1)
+        guard let peer = PeerStream(server, context) else { return }
+        peer.write([1])
+        peer.writeEmptyRecords(count)
+        peer.write([2])
+        _ = peer.read(exactly: 1)
         close(server)
       }
       var octets: [UInt8] = []
       var hasEnded = false
       var why = ""
       let watch = TurnWatch()
-      let socket = try StoreSocket(client, try StoreTLSContext(settings), on: loop) { report in
+      let stream = try makeStream(client, on: loop) { report in
         switch report {
         case .octets(let some): octets += some
-        case .ended(let fault): (hasEnded, why) = (true, "\(fault)")
+        case .ended(let failure): (hasEnded, why) = (true, "\(failure)")
         case .connected: watch.watch(loop)
+        case .readTurnEnded, .drained: break
         }
       }
       #expect(await loop.until { hasEnded || octets.count == 2 })
       #expect(hasEnded == (count > 64) && octets == (count > 64 ? [1] : [1, 2]), "\(why)")
       #expect(watch.longest < .milliseconds(10))
-      socket.write([0])
-      socket.close()
+      stream.write([0])
+      stream.close()
     }
   }
 
-  private func text(_ name: String) -> String { String(decoding: folder.read(name) ?? [], as: UTF8.self) }
+  private func makeStream(
+    _ descriptor: Int32, on loop: EventLoop, report: @escaping (ByteStream.Report) -> Void
+  ) throws -> ByteStream {
+    let client = try #require(TLSClient("dns.test", .load(extra: authority.path), resumes: true))
+    let connection = try #require(client.connection(over: descriptor))
+    return ByteStream(descriptor, connection, into: ReadBuffer(capacity: 16_384), on: loop, report: report)
+  }
 }
 
 /// Two connected sockets, of which the first one holds few octets that the second one has not read.

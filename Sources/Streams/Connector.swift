@@ -1,24 +1,26 @@
-// Connector.swift -- opens a TCP connection to the first of a server's addresses that takes one (RFC 8305).
+// Connector.swift -- opens a connection to the first of a server's addresses that takes one (RFC 8305).
 
 import EventLoop
 import Glibc
 
-/// The delay between attempts at two addresses (RFC 8305 section 5).
-let happyEyeballsDelay = Duration.milliseconds(250)
-/// Seconds of silence after which TCP asks whether the peer is there, and between two such questions.
-let (keepAliveIdle, keepAliveInterval) = (30 as Int32, 10 as Int32)
-
-/// Octets that the server does not acknowledge for so long indicate a dead path: the kernel would retransmit for 15
+/// Octets that the peer does not acknowledge within this time indicate a dead path: the kernel would retransmit for 15
 /// minutes.
-func setUserTimeout(_ time: Duration, _ descriptor: Int32) {
+public func setUserTimeout(_ time: Duration, _ descriptor: Int32) {
   var milliseconds = UInt32(clamping: time.nanoseconds / 1_000_000)
   setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &milliseconds, socklen_t(MemoryLayout<UInt32>.size))
 }
 
+/// Why no address took a connection.
+public struct ConnectFailure: Error, Equatable {
+  /// The `errno` of the last attempt.
+  public var systemError: Int32
+}
+
 /// Attempts to connect. Reports once, never while it is created. Loop thread only.
-final class Connector {
-  /// A socket that is connected, which the receiver owns, or why no address took a connection.
-  typealias Report = (Result<(descriptor: Int32, address: SocketAddress), HTTPFailure>) -> Void
+public final class Connector {
+  /// A socket that is connected, which the receiver owns, and the address that took the connection.
+  public typealias Connected = (descriptor: Int32, address: SocketAddress)
+  public typealias Report = (Result<Connected, ConnectFailure>) -> Void
 
   private struct Attempt {
     var descriptor: Int32
@@ -28,20 +30,35 @@ final class Connector {
 
   /// Addresses that are tried: those that fail at once are all tried in one turn of the loop.
   private static let addressLimit = 16
+  /// The longest time between attempts at two addresses (RFC 8305 section 5).
+  public static let longestDelay = Duration.milliseconds(250)
+  /// Seconds of silence after which TCP asks whether the peer is there, and between two such questions.
+  public static let (keepAliveIdle, keepAliveInterval) = (30 as Int32, 10 as Int32)
 
   private let loop: EventLoop
   private let userTimeout: Duration
+  private let delay: Duration
   private var left: ArraySlice<SocketAddress>
   private var attempts: [Attempt] = []
-  private var lastError = ECONNREFUSED
+  private var lastError = EADDRNOTAVAIL
   private let timer = OwnedTimer()
   private var report: Report?
 
-  /// Starts at the first of the addresses, and at each other one when the one before has failed or 250 ms have passed.
-  init(to addresses: [SocketAddress], userTimeout: Duration, on loop: EventLoop, report: @escaping Report) {
+  /// Starts at the first of the addresses, and at each other one when the one before has failed or a delay has passed.
+  ///
+  /// - Parameters:
+  ///   - time: what the caller waits at most; the delay is so short that each address is tried within it. Nil for the delay
+  ///     of RFC 8305, 250 ms.
+  ///   - userTimeout: see `setUserTimeout`.
+  public init(
+    to addresses: [SocketAddress], within time: Duration? = nil, userTimeout: Duration, on loop: EventLoop,
+    report: @escaping Report
+  ) {
     self.loop = loop
     self.userTimeout = userTimeout
-    left = addresses.prefix(Self.addressLimit)
+    let left = addresses.prefix(Self.addressLimit)
+    self.left = left
+    delay = min(Self.longestDelay, time.map { $0 / (left.count + 1) } ?? Self.longestDelay)
     self.report = report
     timer.set(after: .zero, on: loop, for: self) { $0.startNext() }
   }
@@ -49,7 +66,7 @@ final class Connector {
   deinit { cancel() }
 
   /// Closes all sockets and reports nothing.
-  func cancel() {
+  public func cancel() {
     timer.cancel()
     report = nil
     let descriptors = attempts.map(\.descriptor)
@@ -64,10 +81,10 @@ final class Connector {
       guard let descriptor = start(address) else { continue }
       let event = LoopEvent(on: loop, descriptor: descriptor, .write, for: self) { $0.isReady(descriptor) }
       attempts.append(Attempt(descriptor: descriptor, address: address, event: event))
-      if !left.isEmpty { timer.set(after: happyEyeballsDelay, on: loop, for: self) { $0.startNext() } }
+      if !left.isEmpty { timer.set(after: delay, on: loop, for: self) { $0.startNext() } }
       return
     }
-    if attempts.isEmpty { end(.failure(HTTPFailure(connecting: lastError))) }
+    if attempts.isEmpty { end(.failure(ConnectFailure(systemError: lastError))) }
   }
 
   /// Returns a socket that connects; nil if that has failed already.
@@ -78,14 +95,7 @@ final class Connector {
       lastError = errno
       return nil
     }
-    setUserTimeout(userTimeout, descriptor)
-    for (level, option, value) in [
-      (Int32(IPPROTO_TCP), TCP_NODELAY, 1), (SOL_SOCKET, SO_KEEPALIVE, 1),
-      (Int32(IPPROTO_TCP), TCP_KEEPIDLE, keepAliveIdle), (Int32(IPPROTO_TCP), TCP_KEEPINTVL, keepAliveInterval),
-    ] as [(Int32, Int32, Int32)] {
-      var value = value
-      setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Int32>.size))
-    }
+    if address.family != AF_UNIX { tune(descriptor) }
     let status = address.withSockaddr { connect(descriptor, .init(__sockaddr__: $0), $1) }
     guard status == 0 || errno == EINPROGRESS else {
       lastError = errno
@@ -93,6 +103,18 @@ final class Connector {
       return nil
     }
     return descriptor
+  }
+
+  private func tune(_ descriptor: Int32) {
+    setUserTimeout(userTimeout, descriptor)
+    for (level, option, value) in [
+      (Int32(IPPROTO_TCP), TCP_NODELAY, 1), (SOL_SOCKET, SO_KEEPALIVE, 1),
+      (Int32(IPPROTO_TCP), TCP_KEEPIDLE, Self.keepAliveIdle),
+      (Int32(IPPROTO_TCP), TCP_KEEPINTVL, Self.keepAliveInterval),
+    ] as [(Int32, Int32, Int32)] {
+      var value = value
+      setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Int32>.size))
+    }
   }
 
   private func isReady(_ descriptor: Int32) {
@@ -111,7 +133,7 @@ final class Connector {
     }
   }
 
-  private func end(_ result: Result<(descriptor: Int32, address: SocketAddress), HTTPFailure>) {
+  private func end(_ result: Result<Connected, ConnectFailure>) {
     let report = report
     cancel()
     report?(result)

@@ -1,0 +1,267 @@
+// ByteStream.swift -- octets over a connected socket, plain or with TLS: for HTTP/2 and for the store.
+//
+// The peer decides how long one call of OpenSSL takes. The bounds are here and in CTLS.h: OpenSSL does not read on by itself
+// after a record without content (no SSL_MODE_AUTO_RETRY), and ends the connection after 64 of them in a row; reads of
+// content end after a millisecond, and go on in a later turn of the loop.
+//
+// `write` passes octets to the kernel at once: a command or a request usually costs one system call, and no turn.
+
+import CTLS
+import EventLoop
+import Glibc
+
+/// Where a stream reads to. Streams that pass on what they have read before they return to the loop may share one.
+public final class ReadBuffer {
+  let octets: UnsafeMutableBufferPointer<UInt8>
+
+  public init(capacity: Int) { octets = .allocate(capacity: capacity) }
+
+  deinit { octets.deallocate() }
+}
+
+/// Why a stream has ended.
+public enum StreamFailure: Error, Hashable, Sendable {
+  case handshake(TLSFailure)
+  /// The peer has closed the connection: end of file, or close_notify.
+  case closed
+  /// The `errno` of a system call.
+  case system(Int32)
+  /// TLS failed after the handshake.
+  case tls(TLSFailure)
+}
+
+/// Owns a connected socket. Loop thread only. Reports only from the loop, never during `write`.
+public final class ByteStream {
+  public enum Report {
+    /// The TLS handshake is complete, or TLS is not used.
+    case connected
+    /// Octets have arrived; the pointer is valid during the call.
+    case octets(UnsafeBufferPointer<UInt8>)
+    /// All that had arrived was reported, or the time for this turn is over.
+    case readTurnEnded
+    /// The kernel has taken the last of the octets that waited.
+    case drained
+    /// The stream has ended; nothing follows.
+    case ended(StreamFailure)
+  }
+
+  /// The TLS connection; nil for none.
+  public let tls: TLSConnection?
+  private let loop: EventLoop
+  private let buffer: ReadBuffer
+  private let report: (Report) -> Void
+  /// Negative when the stream is closed.
+  private var descriptor: Int32
+  private var isConnected = false
+  private var readEvent: LoopEvent?
+  /// Armed only while the kernel takes no more octets, or OpenSSL waits to write.
+  private var writeEvent: LoopEvent?
+  /// Runs `proceed` in a later turn, when the loop has time for this stream.
+  private let soon = OwnedPlace()
+  private var failure: StreamFailure?
+  /// Octets that the kernel has not taken.
+  private var output: [UInt8] = []
+
+  /// The longest time of reads in one turn. Octets differ in what they cost.
+  private static let readTime = Duration.milliseconds(1)
+  /// The most memory that `output` keeps when it is empty, in octets.
+  private static let keptCapacity = 16_384
+
+  /// Starts the TLS handshake, or reports `connected` if TLS is not used; both in a later turn of the loop.
+  ///
+  /// - Parameters:
+  ///   - descriptor: the socket, which the stream owns from now on.
+  ///   - tls: a TLS connection over it, before its handshake; nil for no TLS.
+  public init(
+    _ descriptor: Int32, _ tls: TLSConnection?, into buffer: ReadBuffer, on loop: EventLoop,
+    report: @escaping (Report) -> Void
+  ) {
+    self.descriptor = descriptor
+    self.tls = tls
+    self.buffer = buffer
+    self.loop = loop
+    self.report = report
+    awaitReadable()
+    proceedSoon()
+  }
+
+  deinit { close() }
+
+  /// The number of octets that the kernel has not taken yet.
+  public var unsent: Int { output.count }
+
+  /// Whether the connection has failed. Octets that have arrived are still reported, then the end.
+  public var hasFailed: Bool { failure != nil }
+
+  /// Closes the socket; nothing is reported from then on.
+  public func close() {
+    guard descriptor >= 0 else { return }
+    soon.cancel()
+    readEvent = nil
+    writeEvent = nil
+    if let tls, isConnected {
+      ERR_clear_error()
+      // OpenSSL resumes no session of a connection that was not shut down.
+      if failure == nil || failure == .closed {
+        SSL_shutdown(tls.ssl)
+      } else {
+        SSL_set_shutdown(tls.ssl, SSL_SENT_SHUTDOWN)
+      }
+    }
+    Glibc.close(descriptor)
+    descriptor = -1
+    output = []
+  }
+
+  /// Sends octets, or keeps them until the kernel takes them. Only when `connected` was reported.
+  public func write(_ octets: [UInt8]) {
+    guard descriptor >= 0, failure == nil else { return }
+    assert(isConnected, "a write would shake hands")
+    guard output.isEmpty else { return output.append(contentsOf: octets) }
+    let count = send(octets)
+    if count < octets.count { output.append(contentsOf: octets[count...]) }
+    if failure != nil { proceedSoon() }
+  }
+
+  private func proceedSoon() { soon.take(on: loop, for: self) { $0.proceed() } }
+
+  private func proceed() {
+    if readEvent == nil { awaitReadable() }
+    if !isConnected { shakeHands() }
+    guard isConnected, descriptor >= 0 else { return }
+    if failure == nil { flush() }
+    // Also after a failed write: the peer may have said something before it closed the connection.
+    if descriptor >= 0 { read() }
+  }
+
+  private func shakeHands() {
+    if let tls {
+      ERR_clear_error()
+      let result = SSL_do_handshake(tls.ssl)
+      guard result == 1 else {
+        switch SSL_get_error(tls.ssl, result) {
+        case SSL_ERROR_WANT_READ: writeEvent = nil
+        case SSL_ERROR_WANT_WRITE: awaitWritable()
+        case let status: end(.handshake(TLSFailure(handshake: tls, status: status)))
+        }
+        return
+      }
+    }
+    writeEvent = nil
+    isConnected = true
+    report(.connected)
+  }
+
+  // MARK: - Writing
+
+  /// Sends what has waited.
+  private func flush() {
+    let count = send(output)
+    guard count == output.count else { return output.removeFirst(count) }
+    writeEvent = nil
+    guard count > 0 else { return }
+    output.removeAll(keepingCapacity: output.capacity <= ByteStream.keptCapacity)
+    report(.drained)
+  }
+
+  /// Sends as much as the kernel takes, and waits for it if that is not all. Returns the number of octets.
+  private func send(_ octets: [UInt8]) -> Int {
+    var begin = 0
+    octets.withUnsafeBytes { octets in
+      while begin < octets.count {
+        let count = sendOnce(UnsafeRawBufferPointer(rebasing: octets[begin...]))
+        guard count > 0 else { return }
+        begin += count
+      }
+    }
+    return begin
+  }
+
+  /// Returns the number of octets that were taken; 0 if the kernel's buffer is full or the connection failed.
+  private func sendOnce(_ octets: UnsafeRawBufferPointer) -> Int {
+    guard let tls else {
+      let count = Glibc.send(descriptor, octets.baseAddress, octets.count, Int32(MSG_NOSIGNAL))
+      if count < 0 {
+        if errno == EAGAIN || errno == EINTR { awaitWritable() } else { failure = .system(errno) }
+      }
+      return max(0, count)
+    }
+    ERR_clear_error()
+    let count = SSL_write(tls.ssl, octets.baseAddress, Int32(clamping: octets.count))
+    guard count <= 0 else { return Int(count) }
+    switch SSL_get_error(tls.ssl, count) {
+    case SSL_ERROR_WANT_WRITE: awaitWritable()
+    // Not without renegotiation; the read event would retry.
+    case SSL_ERROR_WANT_READ: break
+    case let status: failure = .tls(TLSFailure(status: status))
+    }
+    return 0
+  }
+
+  // MARK: - Reading
+
+  private func read() {
+    let stop = loop.preciseNow + ByteStream.readTime
+    while descriptor >= 0 {
+      let count = receive()
+      guard count > 0 else {
+        if let failure { end(failure) } else { report(.readTurnEnded) }
+        return
+      }
+      report(.octets(UnsafeBufferPointer(rebasing: buffer.octets[..<count])))
+      guard descriptor >= 0 else { return }
+      // An event reports what the kernel still has, but not what OpenSSL has.
+      let isMore = if let tls { SSL_has_pending(tls.ssl) == 1 } else { count == buffer.octets.count }
+      guard isMore || failure != nil else { return report(.readTurnEnded) }
+      if loop.preciseNow >= stop {
+        proceedSoon()
+        return report(.readTurnEnded)
+      }
+    }
+  }
+
+  /// Returns the number of octets that were received; 0 if there are none or the connection has ended.
+  private func receive() -> Int {
+    guard let tls else {
+      let count = recv(descriptor, buffer.octets.baseAddress, buffer.octets.count, 0)
+      if count == 0 { failure = .closed }
+      if count < 0, errno != EAGAIN, errno != EINTR { failure = .system(errno) }
+      return max(0, count)
+    }
+    while true {
+      ERR_clear_error()
+      let empty = tls.emptyRecords
+      let count = SSL_read(tls.ssl, buffer.octets.baseAddress, Int32(buffer.octets.count))
+      guard count <= 0 else { return Int(count) }
+      switch SSL_get_error(tls.ssl, count) {
+      // Only a record without content was read: OpenSSL may have further ones, which no event reports.
+      case SSL_ERROR_WANT_READ where tls.emptyRecords != empty: continue
+      case SSL_ERROR_WANT_READ: return 0
+      case SSL_ERROR_WANT_WRITE:
+        // The answer to an update of keys (RFC 8446 section 4.6.3). Until it is written, what can be read is not.
+        readEvent = nil
+        awaitWritable()
+        return 0
+      case SSL_ERROR_ZERO_RETURN: failure = .closed
+      case let status: failure = .tls(TLSFailure(status: status))
+      }
+      return 0
+    }
+  }
+
+  private func awaitReadable() {
+    readEvent = LoopEvent(on: loop, descriptor: descriptor, .read, for: self) { $0.proceedSoon() }
+  }
+
+  private func awaitWritable() {
+    guard writeEvent == nil else { return }
+    writeEvent = LoopEvent(on: loop, descriptor: descriptor, .write, for: self) { $0.proceedSoon() }
+  }
+
+  private func end(_ failure: StreamFailure) {
+    guard descriptor >= 0 else { return }
+    self.failure = failure
+    close()
+    report(.ended(failure))
+  }
+}

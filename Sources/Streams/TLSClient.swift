@@ -1,0 +1,174 @@
+// TLSClient.swift -- the client's side of TLS: trusted certificates, the expected name, sessions to resume.
+
+import CTLS
+import Glibc
+
+/// What all TLS connections to one server share. Loop thread only.
+public final class TLSClient {
+  /// The name or address that the server's certificate must have. A name is sent as SNI.
+  public let name: String
+  public let trust: TrustStore
+  fileprivate let context: OpaquePointer
+  /// Where OpenSSL has the count of records without content.
+  fileprivate let emptyRecordsIndex: Int32
+  /// The newest session that can be resumed, owned; nil before the first one.
+  private var session: OpaquePointer?
+
+  /// Nil without memory.
+  ///
+  /// - Parameters:
+  ///   - protocols: protocols that are offered, in order of preference (RFC 7301); empty for none.
+  ///   - resumes: whether a connection resumes the session of an earlier one, without a certificate.
+  public init?(_ name: String, _ trust: TrustStore, protocols: [String] = [], resumes: Bool) {
+    guard let context = ctls_client_context(UnsafeMutableRawPointer(trust.store)) else { return nil }
+    self.context = context
+    self.name = name
+    self.trust = trust
+    // Also no renegotiation: a write never waits for octets to read.
+    emptyRecordsIndex = ctls_bound_work(UnsafeMutableRawPointer(context))
+    let offer = protocols.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }
+    if !offer.isEmpty { SSL_CTX_set_alpn_protos(context, offer, UInt32(offer.count)) }
+    if resumes { SSL_CTX_sess_set_new_cb(context, sessionWasMade) }
+  }
+
+  deinit {
+    SSL_SESSION_free(session)
+    SSL_CTX_free(context)
+  }
+
+  /// Returns a connection over a connected socket, before its handshake; nil without memory, or if the name is not valid.
+  ///
+  /// - Parameter time: seconds since 1970 at which certificates must be valid; nil for the machine's clock.
+  public func connection(over descriptor: Int32, checkedAt time: Int64? = nil) -> TLSConnection? {
+    guard let connection = TLSConnection(self) else { return nil }
+    let ssl = connection.ssl
+    ctls_set_owner(ssl, Unmanaged.passUnretained(self).toOpaque())
+    // An empty name would disable the check.
+    guard !name.isEmpty, ctls_expect_host(ssl, name, isAddress ? 1 : 0) == 1, SSL_set_fd(ssl, descriptor) == 1 else {
+      return nil
+    }
+    if let time { ctls_check_at(ssl, time) }
+    if let session { SSL_set_session(ssl, session) }
+    SSL_set_connect_state(ssl)
+    return connection
+  }
+
+  private var isAddress: Bool {
+    var octets = [UInt8](repeating: 0, count: 16)
+    return inet_pton(AF_INET, name, &octets) == 1 || inet_pton(AF_INET6, name, &octets) == 1
+  }
+
+  fileprivate func keep(_ fresh: OpaquePointer?) {
+    SSL_SESSION_free(session)
+    session = fresh
+  }
+}
+
+/// OpenSSL's callback with a session that can be resumed. Returns 1: the client owns the reference from now on.
+private func sessionWasMade(_ ssl: OpaquePointer?, _ session: OpaquePointer?) -> Int32 {
+  guard let owner = ctls_owner(ssl) else { return 0 }
+  Unmanaged<TLSClient>.fromOpaque(owner).takeUnretainedValue().keep(session)
+  return 1
+}
+
+/// A client's TLS connection. Loop thread only.
+public final class TLSConnection {
+  /// OpenSSL's `SSL`, owned by this object.
+  let ssl: OpaquePointer
+  private let client: TLSClient
+
+  fileprivate init?(_ client: TLSClient) {
+    guard let ssl = SSL_new(client.context) else { return nil }
+    self.ssl = ssl
+    self.client = client
+  }
+
+  deinit { SSL_free(ssl) }
+
+  /// The number of records in a row that have brought no content.
+  var emptyRecords: Int { Int(bitPattern: SSL_get_ex_data(ssl, client.emptyRecordsIndex)) }
+
+  /// The protocol that both sides agreed on in the handshake (RFC 7301); empty for none.
+  public var chosenProtocol: String {
+    var name: UnsafePointer<UInt8>?
+    var length: UInt32 = 0
+    SSL_get0_alpn_selected(ssl, &name, &length)
+    return String(decoding: UnsafeBufferPointer(start: name, count: Int(length)), as: UTF8.self)
+  }
+
+  /// The SHA-256 digest of the public key in the peer's certificate, in base64; nil without a certificate.
+  public var keyDigest: String? {
+    var digest = [UInt8](repeating: 0, count: 32)
+    guard ctls_key_digest(ssl, &digest) == 1 else { return nil }
+    // 44 digits of base64 and a zero octet.
+    var text = [UInt8](repeating: 0, count: 45)
+    EVP_EncodeBlock(&text, digest, 32)
+    return String(decoding: text.dropLast(), as: UTF8.self)
+  }
+}
+
+/// Why TLS has failed.
+public enum TLSFailure: Error, Hashable, Sendable {
+  /// The certificate is for another name.
+  case otherName
+  /// The certificate is not accepted, for a reason in OpenSSL's words.
+  ///
+  /// - Parameter isUntrusted: whether no trusted authority has signed it.
+  case certificate(reason: String, isUntrusted: Bool)
+  /// An error of OpenSSL's, by its code.
+  case error(UInt)
+  /// The peer has closed the connection.
+  case closed
+
+  /// Verification results that mean that no trusted authority has signed the certificate.
+  private static let untrusted = [
+    X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY,
+    X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN,
+    X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE,
+  ].map { Int($0) }
+
+  /// Explains a handshake that has failed, and clears OpenSSL's errors.
+  ///
+  /// - Parameter status: `SSL_get_error`'s.
+  init(handshake tls: TLSConnection, status: Int32) {
+    defer { ERR_clear_error() }
+    let result = SSL_get_verify_result(tls.ssl)
+    switch result {
+    case Int(X509_V_OK): self.init(status: status)
+    case Int(X509_V_ERR_HOSTNAME_MISMATCH), Int(X509_V_ERR_IP_ADDRESS_MISMATCH): self = .otherName
+    default:
+      let reason = String(cString: X509_verify_cert_error_string(result))
+      self = .certificate(reason: reason, isUntrusted: TLSFailure.untrusted.contains(result))
+    }
+  }
+
+  /// The error that has just occurred. Clears OpenSSL's errors.
+  ///
+  /// - Parameter status: `SSL_get_error`'s.
+  init(status: Int32) {
+    let code = ERR_get_error()
+    ERR_clear_error()
+    self = status == SSL_ERROR_SSL && code != 0 ? .error(code) : .closed
+  }
+
+  /// Whether the peer has closed the connection, with or without a close_notify alert.
+  public var isClosed: Bool {
+    switch self {
+    case .closed: true
+    case .error(let code): ERR_GET_REASON(code) == SSL_R_UNEXPECTED_EOF_WHILE_READING
+    case .otherName, .certificate: false
+    }
+  }
+
+  /// OpenSSL's words for an error.
+  public static func reason(of code: UInt) -> String {
+    ERR_reason_error_string(code).map { String(cString: $0) } ?? "TLS error \(code)"
+  }
+
+  /// OpenSSL's line for an error, with its code and library.
+  public static func text(of code: UInt) -> String {
+    var text = [CChar](repeating: 0, count: 256)
+    ERR_error_string_n(code, &text, text.count)
+    return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init), as: UTF8.self)
+  }
+}
