@@ -79,7 +79,8 @@ struct SetupOptions: ParsableArguments {
     let doubts = request.doubts(of: plan)
     for doubt in doubts { Console.error("httpdnsd: \(doubt)") }
     guard apply else {
-      print("nothing was changed; --apply makes these changes, and `httpdnsd setup undo` reverts them")
+      let option = doubts.isEmpty ? "--apply" : "--apply would refuse; with --force it"
+      print("nothing was changed; \(option) makes these changes, and `httpdnsd setup undo` reverts them")
       return
     }
     guard doubts.isEmpty || force else { throw Setup.failure("nothing was changed; --force applies it anyway") }
