@@ -82,7 +82,7 @@ final class NetworkFollower: @unchecked Sendable {
     footing = FollowedFooting(currentFooting())
     // They may have changed before there was a watch.
     addressesMayHaveChanged()
-    settle(isStart: true)
+    adoptNetwork(isStart: true)
     searchDomainsFound(resolvers?.current.searchDomains ?? [], true)
     // The resolvers may have changed since the daemon first read them.
     if let found = resolvers?.current, local.usesSystemServers { use(found) } else { loopGuard.probe(local.allServers) }
@@ -130,7 +130,7 @@ final class NetworkFollower: @unchecked Sendable {
   }
 
   private func networkChanged(_ change: NetworkChange) {
-    guard change != .gateway else { return settle(isStart: false) }
+    guard change != .gateway else { return adoptNetwork(isStart: false) }
     logger.debug("the network has changed: \(change)")
     addressesMayHaveChanged()
     if change.contains(.resume) {
@@ -145,7 +145,7 @@ final class NetworkFollower: @unchecked Sendable {
       loopGuard.probe(local.allServers)
       lookForNAT64()
     }
-    settle(isStart: false)
+    adoptNetwork(isStart: false)
   }
 
   /// Renews connections, since the old ones may be dead, and forgets failures.
@@ -167,7 +167,7 @@ final class NetworkFollower: @unchecked Sendable {
 
   /// Determines the current network. Entries of another network stay cached and are fetched again when they are used;
   /// so do entries from before a sleep. A return to the same network, as after a brief link failure, changes nothing.
-  private func settle(isStart: Bool) {
+  private func adoptNetwork(isStart: Bool) {
     guard let identity = try? watch?.identity() else { return }
     guard identity != .none else {
       if isStart { beganOffline = true }

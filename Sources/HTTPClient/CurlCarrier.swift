@@ -127,7 +127,7 @@ final class CurlCarrier: Carrier {
       if let attempt { self?.end(attempt) }
     }
     work(CURL_SOCKET_TIMEOUT, 0)
-    settle()
+    pump()
   }
 
   /// Not from within libcurl's call: the caller is the handshake's timer, or `drain`.
@@ -151,7 +151,7 @@ final class CurlCarrier: Carrier {
     handOver()
     work(CURL_SOCKET_TIMEOUT, 0)
     for socket in corked { setCork(socket, false) }
-    settle()
+    pump()
   }
 
   /// Adds as many transfers to libcurl as can begin. libcurl would prepare a transfer without a free connection now and
@@ -245,12 +245,12 @@ final class CurlCarrier: Carrier {
     }
     let bits = (interest.contains(.read) ? CURL_CSELECT_IN : 0) | (interest.contains(.write) ? CURL_CSELECT_OUT : 0)
     work(socket.descriptor, bits)
-    settle()
+    pump()
   }
 
   private func isDue() {
     work(CURL_SOCKET_TIMEOUT, 0)
-    settle()
+    pump()
   }
 
   private func work(_ descriptor: Int32, _ bits: Int32) {
@@ -264,7 +264,7 @@ final class CurlCarrier: Carrier {
   }
 
   /// Finishes completed transfers, calls libcurl again if it asks for it, and sets its timer.
-  func settle() {
+  func pump() {
     guard !isClosed else { return }
     drain()
     handOverIfOpen()

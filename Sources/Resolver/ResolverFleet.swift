@@ -175,7 +175,7 @@ extension Resolver {
   }
 
   /// Releases the lease of a refresh that has ended or was not made, so that other daemons can refresh.
-  func settle(_ wanted: RoutedQuestion) {
+  func releaseLease(of wanted: RoutedQuestion) {
     guard let fleet, let asked = question(wanted), let shared = sharedQuestion(asked, firstProvider(asked)) else {
       return
     }

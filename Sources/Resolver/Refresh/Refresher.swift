@@ -373,7 +373,7 @@ package final class Refresher: @unchecked Sendable {
       let ours = await withoutOthers(wanted)
       inFlight.subtract(wanted.map(\.1.hash))
       let due = ours.filter { isDue($0.1) }
-      settle(ours.map(\.0).filter { asked in !due.contains { $0.0 == asked } })
+      releaseLeases(of: ours.map(\.0).filter { asked in !due.contains { $0.0 == asked } })
       if !due.isEmpty { send(due, transfer.source, now: loop.now.nanoseconds) }
     }
   }
@@ -382,7 +382,7 @@ package final class Refresher: @unchecked Sendable {
     let isPaid = takeFromBudget(wanted.map(\.0), source)
     for (detail, isPaid) in zip(wanted.map(\.1), isPaid) where !isPaid { failed(detail.hash, now: now) }
     let asked = zip(wanted, isPaid).filter(\.1).map(\.0)
-    settle(zip(wanted, isPaid).filter { !$0.1 }.map(\.0.0))
+    releaseLeases(of: zip(wanted, isPaid).filter { !$0.1 }.map(\.0.0))
     guard !asked.isEmpty else { return }
     let details = asked.map(\.1)
     let questions = asked.map { RefreshedQuestion(asked: $0, heat: $1.heat.rawValue) }
@@ -390,7 +390,7 @@ package final class Refresher: @unchecked Sendable {
     Task(executorPreference: loop) { [self] in
       let results = await ask(questions, source)
       inFlight.subtract(details.map(\.hash))
-      settle(asked.map(\.0))
+      releaseLeases(of: asked.map(\.0))
       for (detail, isThere) in zip(details, results) { ended(detail, isThere: isThere) }
     }
   }
@@ -400,11 +400,11 @@ package final class Refresher: @unchecked Sendable {
     cache.state(hash: detail.hash).map { $0.storedAt == detail.storedAt } ?? true
   }
 
-  /// Ends the fleet's waiting for refreshes of this daemon.
-  private func settle(_ asked: [RoutedQuestion]) {
+  /// Releases the leases of refreshes that have ended or are not made.
+  private func releaseLeases(of asked: [RoutedQuestion]) {
     guard !asked.isEmpty else { return }
     resolver.assumeIsolated { resolver in
-      for asked in asked { resolver.settle(asked) }
+      for asked in asked { resolver.releaseLease(of: asked) }
     }
   }
 
