@@ -11,7 +11,7 @@ struct FinishedAnswer {
   /// Seconds for which it may be cached; 0 for not at all.
   var lifetime: UInt32
   /// Whether it is NXDOMAIN for QNAME itself, which is valid for every type and for names below.
-  var isNameError = false
+  var isNXDOMAIN = false
   /// Whether NXDOMAIN is cached for its type alone: a provider or a plain resolver with precedence had no answer, and may have
   /// data.
   var isOfItsTypeOnly = false
@@ -89,7 +89,7 @@ struct AnswerPolicy {
     response.isAuthenticated = trustsAD && isAuthenticated
     response.extendedError = extendedError
     return FinishedAnswer(
-      response: response, lifetime: lifetime, isNameError: responseCode == .nxDomain && chain.isEmpty,
+      response: response, lifetime: lifetime, isNXDOMAIN: responseCode == .nxDomain && chain.isEmpty,
       isNegative: true, soaTTL: soaTTL, scope: scope)
   }
 

@@ -73,7 +73,7 @@ import Testing
       let answer = try finish(.negative(code, zone: name("example.com"), ttl: ttl, minimum: minimum))
       #expect(answer.lifetime == kept)
       #expect(try ttls(answer).authorities == [kept])
-      #expect(answer.isNameError == (code == .nxDomain))
+      #expect(answer.isNXDOMAIN == (code == .nxDomain))
     }
   }
 
@@ -85,7 +85,7 @@ import Testing
     let message = try #require(finished.response.message(to: Question(name: www, type: .a)))
     #expect(message.answers.map(\.ttl) == [25])
     #expect(message.authorities.map(\.owner) == [name("a.example")])
-    #expect(!finished.isNameError)
+    #expect(!finished.isNXDOMAIN)
   }
 
   @Test func `signatures and proofs beside the SOA record expire with it`() throws {

@@ -78,7 +78,7 @@ private enum Event {
     switch result.result {
     case .success(let answer):
       let source = result.source.isLocalDNS ? "localdns" : "provider"
-      return answer.isNameError ? "\(source)'s nxdomain" : source
+      return answer.isNXDOMAIN ? "\(source)'s nxdomain" : source
     case .failure(let failure): return failure.reason
     }
   }

@@ -254,11 +254,11 @@ final class AnswerStore {
     // The key names the network on which the question began.
     if origin.source.isLocalDNS, asked.route.belongsToNetwork, asked.scope.network != origin.network { return nil }
     let name = asked.question.name
-    let isForEveryType = answer.isNameError && !answer.isOfItsTypeOnly
+    let isForEveryType = answer.isNXDOMAIN && !answer.isOfItsTypeOnly
     let scope = isForEveryType ? asked.nameErrorScope : asked.scope
     let life = life(of: answer, asked, origin)
     // An answer of our own does not show that the name exists.
-    if !answer.isNameError, origin.source != .ourselves {
+    if !answer.isNXDOMAIN, origin.source != .ourselves {
       namesBelow.note(name, scope, until: now + .seconds(Int64(life.lifetime)))
     }
     if asked.question.clientSubnet != nil, answer.scope != 0 {

@@ -136,7 +136,7 @@ extension Resolver {
   /// The answer; NODATA instead of NXDOMAIN if the hosts file has the name. Every answer that is given or stored passes
   /// here, after all upstreams that may have data.
   private func ofExistingName(_ answer: FinishedAnswer, _ asked: ResolverQuestion) -> FinishedAnswer {
-    guard answer.isNameError, asked.route.hostsNamesOf != nil else { return answer }
+    guard answer.isNXDOMAIN, asked.route.hostsNamesOf != nil else { return answer }
     var policy = AnswerPolicy(ttl: asked.route.ttl)
     policy.ttl.highestNegative = min(policy.ttl.highestNegative, answer.lifetime)
     return policy.negative(

@@ -306,7 +306,7 @@ struct FetchState {
       held = result
       return .waits
     }
-    if let held, held.isThere { return .data(held) }
+    if let held, held.nameExists { return .data(held) }
     return hasAskedLocal ? .localDNSWasAsked : .asksLocalDNS
   }
 

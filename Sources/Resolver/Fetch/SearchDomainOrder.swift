@@ -26,7 +26,7 @@ extension Resolver {
     let wasNXDOMAIN = wasNXDOMAIN(fetch.question, route)
     guard wasNXDOMAIN || route.search == .first else { return nil }
     let result = await askLocal(fetch, isFallback: true)
-    if result.isThere { return result }
+    if result.nameExists { return result }
     guard wasNXDOMAIN else { return nil }
     fetch.trace(TrailStep("the providers", "NXDOMAIN a moment ago"))
     if result.answer != nil || fetch.state.isRefresh { return result }
@@ -38,7 +38,7 @@ extension Resolver {
   /// The result after a provider's answer: for NXDOMAIN below a search domain LocalDNS is asked as well, and its data wins.
   func afterNXDOMAIN(_ fetch: Fetch, _ result: FetchResult) async -> FetchResult {
     // A name with an alias exists, wherever the alias leads.
-    guard let answer = result.answer, answer.isNameError, maySearch(fetch.route) else { return result }
+    guard let answer = result.answer, answer.isNXDOMAIN, maySearch(fetch.route) else { return result }
     let (question, route) = (fetch.question, fetch.route)
     nxdomainNames.note(
       nxdomainKey(question, route), until: loop.now + .seconds(Int64(max(answer.lifetime, route.ttl.highestFallback))),
@@ -50,7 +50,7 @@ extension Resolver {
     case .localDNSWasAsked: return result
     case .asksLocalDNS:
       let local = await askLocal(fetch, isFallback: true)
-      if local.isThere { return local }
+      if local.nameExists { return local }
       return local.failure == nil ? result : result.unconfirmed
     }
   }
@@ -100,10 +100,10 @@ struct NXDOMAINNames {
 
 extension FetchResult {
   /// Whether it shows that the name exists.
-  var isThere: Bool { answer.map { !$0.isNameError } ?? false }
+  var nameExists: Bool { answer.map { !$0.isNXDOMAIN } ?? false }
 
   /// Whether it is NXDOMAIN for the name itself.
-  var isNXDOMAIN: Bool { answer?.isNameError ?? false }
+  var isNXDOMAIN: Bool { answer?.isNXDOMAIN ?? false }
 
   /// Shortens the lifetime of an NXDOMAIN.
   fileprivate var unconfirmed: FetchResult {

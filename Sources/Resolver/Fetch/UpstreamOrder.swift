@@ -139,7 +139,7 @@ extension Resolver {
       guard let answer = result.answer else { continue }
       share(other.answer, answer, to: asked, from: upstream, sentAt: sentAt)
       // Below a search domain LocalDNS counts as well, and NXDOMAIN would answer for every type.
-      if fetch.route.isSearched, answer.isNameError { continue }
+      if fetch.route.isSearched, answer.isNXDOMAIN { continue }
       var origin = fetch.origin(source)
       (origin.heat, origin.hits) = store.inheritance(asked, now: loop.now) ?? (0, 0)
       if isTranslatable(result, asked) {
@@ -298,7 +298,7 @@ extension Resolver {
     _ answer: FinishedAnswer, _ asked: ResolverQuestion, _ policy: AnswerPolicy
   ) -> FinishedAnswer {
     let type = asked.question.type
-    guard answer.isNameError, type == .a || type == .aaaa,
+    guard answer.isNXDOMAIN, type == .a || type == .aaaa,
       store.hasAddresses(asked, type == .a ? .aaaa : .a, now: loop.now)
     else { return answer }
     return policy.negative(.noError, asked.question, chain: [], authorities: []) ?? answer
