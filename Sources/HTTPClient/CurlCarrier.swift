@@ -264,7 +264,7 @@ final class CurlCarrier: Carrier {
   }
 
   /// Finishes completed transfers, calls libcurl again if it asks for it, and sets its timer.
-  func pump() {
+  private func pump() {
     guard !isClosed else { return }
     drain()
     handOverIfOpen()
