@@ -39,6 +39,18 @@ extension Loop {
     timers.insert(TimerEntry(), at: now, on: self, action)
   }
 
+  /// Starts a task on this loop. What it captures need not be `Sendable`: the task never leaves the loop. Call it on the loop.
+  ///
+  /// The task prefers the loop as its executor: a continuation resumes on the task's executor, and without the preference
+  /// that is a thread of the global pool.
+  @discardableResult
+  public func startTask<Value: Sendable>(_ work: @escaping () async -> Value) -> Task<Value, Never> {
+    assertCurrent()
+    // Safe: the caller is on the loop, or has the loop, which does not run yet.
+    nonisolated(unsafe) let work = work
+    return Task(executorPreference: self) { await work() }
+  }
+
   /// Whether the machine must have slept since `begin`: more than twice the timeout has passed. A response that was in flight
   /// is then older than its TTL suggests.
   public func hasSlept(since begin: BootInstant, waitingFor timeout: Duration) -> Bool { now - begin > timeout * 2 }

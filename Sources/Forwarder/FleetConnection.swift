@@ -173,7 +173,7 @@ extension StoreSettings {
 }
 
 /// Finds the store's addresses by plain resolvers, never by this daemon itself.
-private struct StoreFinder: Sendable {
+private struct StoreFinder {
   let client: LocalDNSClient
   let bootstrap: [PlainResolver]
   let local: LocalDNSUpstream
@@ -192,7 +192,7 @@ private struct StoreFinder: Sendable {
     return await withCheckedContinuation { continuation in
       let search = Search(continuation)
       for type in [RecordType.a, .aaaa] {
-        Task(executorPreference: loop) { search.found(await addresses(name, type)) }
+        loop.startTask { search.found(await addresses(name, type)) }
       }
     }
   }

@@ -135,6 +135,7 @@ package final class Forwarder {
       providers = try ProviderSet().following(configuration, factory)
     } catch { throw .other(error.description) }
     nonisolated(unsafe) let upstreams = providers.upstreams
+    nonisolated(unsafe) let localDNS: (any LocalUpstream)? = local
     queries = ClientQueries(capacity: configuration.listen.maxInFlight * Forwarder.waitersPerQuestion)
     let outbox = UDPOutbox(responseSize: configuration.listen.maxUDPPayload + ResponseWriter.overhead)
     self.outbox = outbox
@@ -151,7 +152,7 @@ package final class Forwarder {
     resolver = Resolver(
       on: loop, settings: ResolverSettings(configuration, preparation.plan.routes), cache: cache,
       network: surroundings.network,
-      upstreams: upstreams, local: local, replies: replies, table: preparation.plan.table,
+      upstreams: upstreams, local: localDNS, replies: replies, table: preparation.plan.table,
       onLimit: { bound in occasional.log(bound, now: BootInstant.now) }
     ) { name, failure in
       occasional.log(failure, of: name, now: BootInstant.now)

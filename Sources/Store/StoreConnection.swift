@@ -9,7 +9,7 @@ import Streams
 
 /// Resolves the store's host name. Ports of the results are ignored. If `host` is an IP address, an empty result means
 /// that address.
-public typealias StoreResolver = @Sendable (_ host: String) async -> [SocketAddress]
+public typealias StoreResolver = (_ host: String) async -> [SocketAddress]
 
 /// A connection. Owned by its client or stream, which closes it. Loop thread only.
 final class StoreConnection {
@@ -135,13 +135,11 @@ final class StoreConnection {
       connect(to: SocketAddress(unixPath: path).map { [$0] } ?? [], or: "invalid path of a Unix socket")
     case .tcp(let host, let port):
       let literal = SocketAddress(text: host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)")
-      // Safe: the task runs on this loop's thread only.
-      nonisolated(unsafe) weak let this = self
-      Task(executorPreference: loop) {
+      loop.startTask { [weak self] in
         var found = await resolve(host).compactMap { SocketAddress(octets: $0.octets, port: port) }
         if found.isEmpty, let literal { found = [literal] }
-        guard let this, !this.isClosed else { return }
-        this.connect(to: found, or: "'\(host)' has no address")
+        guard let self, !isClosed else { return }
+        connect(to: found, or: "'\(host)' has no address")
       }
     }
   }

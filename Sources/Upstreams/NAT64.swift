@@ -9,7 +9,7 @@ import HTTPDNS
 import LocalDNS
 
 /// The NAT64 of the current network (RFC 6052), and the prefix by which it reaches IPv4 addresses.
-package final class NAT64: @unchecked Sendable {
+package final class NAT64 {
   /// The prefix; nil if the network has no NAT64, or if it is not needed.
   package private(set) var prefix: NAT64Prefix?
   /// Called when the prefix or the need for it has changed.
@@ -87,7 +87,7 @@ package final class NAT64: @unchecked Sendable {
   private func ask() {
     let (number, servers) = (network, servers())
     guard !servers.isEmpty else { return use(nil) }
-    asking = Task(executorPreference: loop) { [self] in
+    asking = loop.startTask { [self] in
       let reply = await client.ask(
         Question(name: NAT64.question.name, type: .aaaa), dnssecOK: false, checkingDisabled: false, servers: servers,
         timeout: NAT64.timeout)

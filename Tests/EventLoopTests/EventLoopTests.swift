@@ -127,7 +127,7 @@ import Testing
   @Test func `a task sleeps on the loop for at least its delay`() {
     let loop = loop
     let slept = Box(Duration.zero)
-    Task(executorPreference: loop) {
+    loop.startTask {
       let start = BootInstant.now
       for _ in 0..<5 { await loop.sleep(for: .milliseconds(2)) }
       slept.value = BootInstant.now - start
@@ -172,7 +172,7 @@ import Testing
       counter.assumeIsolated { $0.count += 10 }
       loop.stop()
     }
-    Task(executorPreference: loop) {
+    loop.startTask {
       await counter.increment()
       pipe.fill()
     }

@@ -60,7 +60,7 @@ import Testing
     let list = WatchedList(folder, loop, told)
     list.watch = PathWatch([folder.path(of: "list")], on: loop, quiet: .seconds(3600)) { told.value += 1 }
     try #require(list.watch != nil)
-    Task(executorPreference: loop) { [loop] in
+    loop.startTask { [loop] in
       await body(list)
       loop.stop()
     }

@@ -35,7 +35,7 @@ import Testing
     nonisolated(unsafe) var perTurn: [UInt64: Int] = [:]
     nonisolated(unsafe) var rest = 40
     for _ in 0..<40 {
-      Task(executorPreference: loop) { [loop] in
+      loop.startTask { [loop] in
         await loop.waitInQueue()
         spend(.milliseconds(1))
         perTurn[loop.turnCount, default: 0] += 1

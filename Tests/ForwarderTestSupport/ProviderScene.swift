@@ -80,7 +80,7 @@ final class ProviderScene: @unchecked Sendable {
   /// Asks for several names at once.
   func askAtOnce(_ names: [String]) -> [Result<UpstreamAnswer, UpstreamFailure>] {
     loop.run { [self] in
-      let tasks = names.map { name in Task(executorPreference: loop) { await self.asked(name) } }
+      let tasks = names.map { name in loop.startTask { await self.asked(name) } }
       var results: [Result<UpstreamAnswer, UpstreamFailure>] = []
       for task in tasks { results.append(await task.value) }
       return results
@@ -88,7 +88,7 @@ final class ProviderScene: @unchecked Sendable {
   }
 
   /// Begins to ask, and does not wait for the end.
-  func begin(_ name: String) { Task(executorPreference: loop) { [self] in _ = await asked(name) } }
+  func begin(_ name: String) { loop.startTask { [self] in _ = await asked(name) } }
 }
 
 extension Result where Success == UpstreamAnswer, Failure == UpstreamFailure {

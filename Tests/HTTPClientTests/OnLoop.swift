@@ -54,7 +54,7 @@ func withOrigin<Value: Sendable>(
   let address = try #require(HTTPServerAddress(scheme: scheme, name: name, addresses: addresses, port: port))
   let origin = try HTTPOrigin(address, options: options, on: loop)
   let box = Box<Value>()
-  Task(executorPreference: loop) {
+  loop.startTask {
     box.value = await body(origin)
     origin.close()
     loop.stop()

@@ -141,7 +141,7 @@ import Testing
     options.proxy = "http://127.0.0.1:\(proxy.port)"
     let with = try HTTPOrigin(place, options: options, on: loop)
     let results = Mutex<[HTTPResult]>([])
-    Task(executorPreference: loop) {
+    loop.startTask {
       for origin in [without, with] {
         let result = await origin.get("/x")
         results.withLock { $0.append(result) }

@@ -50,7 +50,7 @@ struct LabScene {
   /// Begins to ask for addresses, and does not wait.
   func begin(_ name: String) {
     let question = Question(name: DomainName(text: name)!, type: .a)
-    Task(executorPreference: loop) { [client, resolvers] in
+    loop.startTask { [client, resolvers] in
       _ = await client.ask(
         question, dnssecOK: false, checkingDisabled: false, servers: resolvers, timeout: .milliseconds(700))
     }

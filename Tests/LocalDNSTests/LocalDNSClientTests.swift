@@ -245,7 +245,7 @@ private func isAsked(_ server: SocketAddress) -> Bool {
       let client = LocalDNSClient(loop: loop)
       for server in [silent, hanging] {
         let address = server.address
-        let task = Task(executorPreference: loop) { await client.ask([address], timeout: .seconds(60)) }
+        let task = loop.startTask { await client.ask([address], timeout: .seconds(60)) }
         #expect(await loop.until { server === hanging ? server.streams.count == 1 : server.ports.count == 1 })
         #expect(isAsked(address) == (server === silent))
         task.cancel()
@@ -254,7 +254,7 @@ private func isAsked(_ server: SocketAddress) -> Bool {
       }
       #expect(hanging.streams.count == 1)
       let address = silent.address
-      let task = Task(executorPreference: loop) { await client.ask([address], timeout: .seconds(60)) }
+      let task = loop.startTask { await client.ask([address], timeout: .seconds(60)) }
       task.cancel()
       #expect(await task.value.failure == .cancelled)
       #expect(await loop.until { hanging.connectionCount == 0 })

@@ -182,7 +182,7 @@ func framed(_ octets: [UInt8]) -> [UInt8] {
 func onLoop<Value: Sendable>(_ body: @escaping @Sendable (EventLoop) async -> Value) throws -> Value {
   let loop = try EventLoop()
   let box = Box<Value>()
-  Task(executorPreference: loop) {
+  loop.startTask {
     box.value = await body(loop)
     loop.stop()
   }

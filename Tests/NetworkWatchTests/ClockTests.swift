@@ -43,7 +43,7 @@ import Testing
     let loop = try EventLoop()
     var changes: [NetworkChange] = []
     let watch = try ClockWatch(on: loop) { changes.append($0) }
-    Task(executorPreference: loop) {
+    loop.startTask {
       await loop.turn()
       loop.stop()
     }

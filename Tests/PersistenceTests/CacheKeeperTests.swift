@@ -235,7 +235,7 @@ import Testing
   }
 
   private func save(_ keeper: CacheKeeper, _ ends: Ends) {
-    Task(executorPreference: loop) { ends.all.append(await keeper.saveNow()) }
+    loop.startTask { ends.all.append(await keeper.saveNow()) }
     loop.settle()
   }
 

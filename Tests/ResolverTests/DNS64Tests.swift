@@ -53,7 +53,7 @@ import Testing
   private func scene() -> ResolverScene {
     let scene = ResolverScene(on: loop, [provider], local: local)
     scene.network.change(to: 1)
-    let nat64 = nat64
+    nonisolated(unsafe) let nat64 = nat64
     scene.resolver.assumeIsolated { $0.nat64 = nat64 }
     return scene
   }

@@ -39,7 +39,7 @@ import Testing
   ) -> [Result<UpstreamAnswer, UpstreamFailure>] {
     loop.run { [loop] in
       let tasks = questions.map { question in
-        Task(executorPreference: loop) {
+        loop.startTask {
           await provider.ask(question, deadline: loop.now + .milliseconds(4400), isLastResort: true)
         }
       }
@@ -134,7 +134,7 @@ import Testing
     let times = loop.run { [loop] in
       let questions = [(question(.a), 4400), (question(.aaaa), 500)]
       let tasks = questions.map { question, time in
-        Task(executorPreference: loop) {
+        loop.startTask {
           let result = await provider.ask(question, deadline: loop.now + .milliseconds(time), isLastResort: true)
           return (loop.now - begin, (try? result.get()) != nil)
         }

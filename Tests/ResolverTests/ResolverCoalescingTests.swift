@@ -173,7 +173,7 @@ import Testing
     let question = HTTPDNSQuestion(name: name("www.example.com"), type: .a)
     let sources = loop.run { [resolver = scene.resolver, loop] in
       let tasks = [0, Route.Number.firstRule, 0].map { route in
-        Task(executorPreference: loop) { await resolver.resolve(question, route: route, fresh: true).source }
+        loop.startTask { await resolver.resolve(question, route: route, fresh: true).source }
       }
       var sources: [AnswerSource] = []
       for task in tasks { sources.append(await task.value) }

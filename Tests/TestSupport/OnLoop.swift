@@ -13,7 +13,7 @@ public func onLoop(_ body: @escaping @Sendable (EventLoop) async throws -> Void)
   signal(SIGPIPE, SIG_IGN)
   let loop = try EventLoop()
   let end = End()
-  Task(executorPreference: loop) {
+  loop.startTask {
     do {
       try await body(loop)
       end.result = .success(())

@@ -60,10 +60,10 @@ public final class SimulatedLoop: Loop, @unchecked Sendable {
   ///
   /// - Parameter limit: the virtual time after which a body that still waits is a failure.
   public func run<Value: Sendable>(
-    limit: Duration = .seconds(86_400 * 30), _ body: @escaping @Sendable () async -> Value
+    limit: Duration = .seconds(86_400 * 30), _ body: @escaping () async -> Value
   ) -> Value {
     let box = ResultBox<Value>()
-    Task(executorPreference: self) { box.value = await body() }
+    startTask { box.value = await body() }
     let end = now + limit
     settle()
     while box.value == nil, let due = timers.popEarliest() {

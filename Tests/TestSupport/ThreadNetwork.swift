@@ -27,7 +27,7 @@ public final class ThreadNetwork: Sendable {
     let outcome = Outcome()
     let loop = try EventLoop()
     // Made here, so that what it expects is expected by the test that calls.
-    Task(executorPreference: loop) {
+    loop.startTask {
       do { try await body(outcome.network!, loop) } catch { outcome.failure = error }
       loop.stop()
     }

@@ -41,7 +41,7 @@ import Testing
     let begin = loop.now
     let found = loop.run { [loop] in
       let tasks = (0..<20).map { _ in
-        Task(executorPreference: loop) { await lookUp.addresses(timeout: .seconds(2)) }
+        loop.startTask { await lookUp.addresses(timeout: .seconds(2)) }
       }
       var found: [[IPAddress]?] = []
       for task in tasks { found.append(await task.value) }
@@ -120,8 +120,8 @@ import Testing
     let lookUp = lookUp(client, types: [.a])
     let begin = loop.now
     let nothing = loop.run { [loop] in
-      let first = Task(executorPreference: loop) { await lookUp.addresses(timeout: .seconds(2)) }
-      let hurried = Task(executorPreference: loop) {
+      let first = loop.startTask { await lookUp.addresses(timeout: .seconds(2)) }
+      let hurried = loop.startTask {
         let found = await lookUp.addresses(timeout: .milliseconds(200))
         return (found, loop.now)
       }

@@ -101,7 +101,7 @@ import Testing
     provider.start()
     let answers = loop.run { [loop, question] in
       let tasks = (0..<20).map { _ in
-        Task(executorPreference: loop) {
+        loop.startTask {
           await provider.ask(question, deadline: loop.now + .milliseconds(4400), isLastResort: false)
         }
       }

@@ -19,7 +19,7 @@ import Testing
     let text = "{\"service\":\"s\",\"enable\":1,\"domainlist\":[\(entries.joined(separator: ","))]}"
     StateFile(path: "\(folder.path)/table") { _ in }.saveNow(Array(text.utf8))
     let loop = try EventLoop()
-    let provider = TableProvider(
+    nonisolated(unsafe) let provider = TableProvider(
       .table, .file("\(folder.path)/table"), interval: .seconds(300), ttl: 60, loop: loop, watch: { _, _ in nil }
     ) { _, _ in }
     nonisolated(unsafe) var seen: (atOnce: Int?, later: Int?) = (nil, nil)
@@ -27,7 +27,7 @@ import Testing
     loop.execute {
       provider.start()
       seen.atOnce = provider.table?.count
-      Task(executorPreference: loop) {
+      loop.startTask {
         let question = HTTPDNSQuestion(name: name("host7.example.com"), type: .a)
         answer = await provider.ask(question, deadline: loop.now + .seconds(60), isLastResort: false)
         seen.later = provider.table?.count

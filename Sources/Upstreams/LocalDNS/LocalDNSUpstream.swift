@@ -7,7 +7,7 @@ import HTTPDNS
 import LocalDNS
 
 /// LocalDNS: selects the servers and converts their responses into answers.
-package final class LocalDNSUpstream: LocalUpstream, @unchecked Sendable {
+package final class LocalDNSUpstream: LocalUpstream {
   private let client: any LocalDNSTransport
   private let loop: any Loop
   /// The resolvers that the network announces, without our own addresses.

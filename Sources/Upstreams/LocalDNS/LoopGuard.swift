@@ -13,7 +13,7 @@ import LocalDNS
 import Logging
 
 /// Probes LocalDNS servers with unique names.
-package final class LoopGuard: @unchecked Sendable {
+package final class LoopGuard {
   /// `<16 random hexadecimal digits>.example`, the zone of all probe names; the resolver passes queries for them to
   /// `received`. No such name exists, but resolvers forward queries for it (RFC 6761 section 6.5). A name below `test`
   /// would not do, because some resolvers answer it themselves.
@@ -77,7 +77,7 @@ package final class LoopGuard: @unchecked Sendable {
       probes[name] = (server, now + LoopGuard.lifetime)
       circular.remove(server)
       if !cleared.contains(server), SystemResolvers.ownership(of: server, listeners) == .doubtful { doubt(server) }
-      Task(executorPreference: loop) { [weak self, client] in
+      loop.startTask { [weak self, client] in
         _ = await client.ask(
           Question(name: name, type: .txt), dnssecOK: false, checkingDisabled: false, servers: [server],
           timeout: .seconds(2))

@@ -9,7 +9,7 @@ import LocalDNS
 
 /// Resolves a host name and caches its addresses for their TTL, but at most for an hour, in case the response was
 /// forged. Concurrent callers share one lookup. Callers do not wait while old addresses are known.
-final class HostLookUp: @unchecked Sendable {
+final class HostLookUp {
   private let name: DomainName
   private let types: [RecordType]
   private let client: any LocalDNSTransport
@@ -84,7 +84,7 @@ final class HostLookUp: @unchecked Sendable {
     absent = []
     lowestTTL = .max
     for type in types {
-      Task(executorPreference: loop) { [self] in await look(for: type) }
+      loop.startTask { [self] in await look(for: type) }
     }
   }
 

@@ -20,7 +20,7 @@ protocol ServerListSource: Sendable {
 }
 
 /// Maintains the list of a provider's servers.
-final class ServerSchedule: @unchecked Sendable {
+final class ServerSchedule {
   private let source: any ServerListSource
   private let provider: Configuration.Provider
   private let bootServers: [ProviderServer]
@@ -98,7 +98,7 @@ final class ServerSchedule: @unchecked Sendable {
     guard refreshing == nil else { return }
     timer.cancel()
     lastAsked = loop.now
-    refreshing = Task(executorPreference: loop) { [self] in
+    refreshing = loop.startTask { [self] in
       let pause = await ask()
       refreshing = nil
       timer.set(after: pause, on: loop, for: self) { $0.refresh() }
