@@ -19,6 +19,7 @@ import Upstreams
 /// All work that does not answer a client's query.
 final class BackgroundWork: @unchecked Sendable {
   private let resolver: Resolver
+  private let providers: () -> ProviderSet
   private let refresher: Refresher?
   private let follower: NetworkFollower
   private let keeper: CacheKeeper?
@@ -38,6 +39,8 @@ final class BackgroundWork: @unchecked Sendable {
   /// The objects that it works on.
   struct Parts {
     var resolver: Resolver
+    /// Those of the current configuration.
+    var providers: () -> ProviderSet
     var cache: MessageCache
     var network: CurrentNetwork
     var local: LocalDNSUpstream
@@ -59,6 +62,7 @@ final class BackgroundWork: @unchecked Sendable {
 
   init(_ configuration: Configuration, _ parts: Parts, loop: EventLoop, logger: Logger) {
     resolver = parts.resolver
+    providers = parts.providers
     let isCaching = configuration.cache.isEnabled
     let ledger = isCaching ? RefreshLedger(in: parts.state, on: loop, logger) : nil
     self.ledger = ledger
@@ -75,7 +79,8 @@ final class BackgroundWork: @unchecked Sendable {
     fleetParts = parts.fleet
     fleetSettings = FleetConnection.settings(configuration, parts.routes)
     follower = NetworkFollower(
-      resolver: resolver, refresher: refresher, cache: parts.cache, network: parts.network, local: parts.local,
+      resolver: resolver, providers: providers, refresher: refresher, cache: parts.cache, network: parts.network,
+      local: parts.local,
       loopGuard: parts.loopGuard, nat64: parts.nat64, logger: logger, networkLog: parts.networkLog,
       addressesMayHaveChanged: parts.addressesMayHaveChanged, searchDomainsFound: parts.searchDomainsFound)
     keeper = (isCaching ? configuration.cache.persist : nil).map { path in
@@ -96,10 +101,10 @@ final class BackgroundWork: @unchecked Sendable {
       }
     }
     fleet = fleetSettings.map { FleetConnection($0, fleetParts, on: loop) }
-    fleet?.share(configuration)
+    fleet?.share(configuration, providers().upstreams)
     if let keeper { resolver.assumeIsolated { $0.save = { await keeper.saveNow() } } }
     follower.start(on: loop, notAt: listeners)
-    resolver.assumeIsolated { $0.startUpstreams() }
+    providers().start()
     // Fresh entries of the cache file need no query.
     guard let keeper else {
       startFleet()
@@ -144,7 +149,7 @@ final class BackgroundWork: @unchecked Sendable {
     } else {
       fleet?.retry()
     }
-    fleet?.share(configuration)
+    fleet?.share(configuration, providers().upstreams)
     let ranking = RankingSettings(configuration)
     resolver.assumeIsolated { $0.useRanking(ranking) }
     refresher?.use(

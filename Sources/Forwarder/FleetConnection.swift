@@ -22,6 +22,8 @@ final class FleetConnection {
   private let level: FleetLevel
   private let client: StoreClient
   private let flushes: StoreStream
+  /// The providers of the latest configuration.
+  private var upstreams: [any ConfiguredUpstream] = []
 
   /// All that needs other connections if it changes.
   struct Settings: Hashable {
@@ -111,20 +113,20 @@ final class FleetConnection {
     level.presence.sendHeartbeat()
   }
 
-  /// Adds up the units of providers over the fleet.
-  func share(_ configuration: Configuration) {
+  /// Adds up the units of the providers of a configuration over the fleet.
+  func share(_ configuration: Configuration, _ upstreams: [any ConfiguredUpstream]) {
     level.units.limitedAccounts = []
-    nonisolated(unsafe) let units = settings.fleet.units ? level.units : nil
-    resolver.assumeIsolated { resolver in
-      var uses: [String: Int] = [:]
-      for (provider, upstream) in zip(configuration.providers, resolver.upstreams) {
-        // Two providers with one account have a limit each, so they are counted apart.
-        let use = uses[provider.fleetAccount, default: 0]
-        uses[provider.fleetAccount] = use + 1
-        let account = provider.fleetAccount + (use == 0 ? "" : "-\(use + 1)")
-        upstream.share(
-          units: units.map { AccountUnits($0, account: account, isLimited: provider.unitsPerDay > 0) })
-      }
+    self.upstreams = upstreams
+    var uses: [String: Int] = [:]
+    for (provider, upstream) in zip(configuration.providers, upstreams) {
+      // Two providers with one account have a limit each, so they are counted apart.
+      let use = uses[provider.fleetAccount, default: 0]
+      uses[provider.fleetAccount] = use + 1
+      let account = provider.fleetAccount + (use == 0 ? "" : "-\(use + 1)")
+      let units =
+        settings.fleet.units
+        ? AccountUnits(level.units, account: account, isLimited: provider.unitsPerDay > 0) : nil
+      upstream.share(units: units)
     }
   }
 
@@ -142,10 +144,8 @@ final class FleetConnection {
   /// Ends the connections.
   func close() {
     flushes.close()
-    resolver.assumeIsolated { resolver in
-      resolver.use(Optional<FleetLevel>.none)
-      for upstream in resolver.upstreams { upstream.share(units: nil) }
-    }
+    resolver.assumeIsolated { $0.use(Optional<FleetLevel>.none) }
+    for upstream in upstreams { upstream.share(units: nil) }
     client.close()
   }
 

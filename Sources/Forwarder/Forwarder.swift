@@ -134,7 +134,7 @@ package final class Forwarder {
     do throws(ProviderSetupError) {
       providers = try ProviderSet().following(configuration, factory)
     } catch { throw .other(error.description) }
-    nonisolated(unsafe) let upstreams = providers.upstreams
+    nonisolated(unsafe) let upstreams: [any Upstream] = providers.upstreams
     nonisolated(unsafe) let localDNS: (any LocalUpstream)? = local
     queries = ClientQueries(capacity: configuration.listen.maxInFlight * Forwarder.waitersPerQuestion)
     let outbox = UDPOutbox(responseSize: configuration.listen.maxUDPPayload + ResponseWriter.overhead)
@@ -339,9 +339,9 @@ package final class Forwarder {
     BackgroundWork(
       configuration,
       BackgroundWork.Parts(
-        resolver: resolver, cache: surroundings.cache, network: surroundings.network, local: local,
-        loopGuard: loopGuard, nat64: nat64, keep: routed(configuration.refresh.keep),
-        preload: routed(configuration.refresh.preload),
+        resolver: resolver, providers: { [weak self] in self?.providers ?? ProviderSet() }, cache: surroundings.cache,
+        network: surroundings.network, local: local, loopGuard: loopGuard, nat64: nat64,
+        keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
         meanings: CacheMeanings(preparation), state: factory.state, networkLog: networkLog,
         fleet: FleetConnection.Parts(
           resolver: resolver, local: local, localClient: localClient, nat64: nat64, logger: logger,
@@ -381,6 +381,7 @@ package final class Forwarder {
     let resolved = ResolverConfiguration(
       ResolverSettings(configuration, routes), providers.upstreams, providerNumbers: preparation.providerNumbers)
     resolver.assumeIsolated { $0.use(resolved, preparation.plan.table) }
+    providers.start()
     old.retire(for: providers)
     surroundings.cache.setStaleTTL(configuration.cache.staleTTL.ttl)
     use(tablesOf: preparation, isForNetwork: false)

@@ -15,6 +15,7 @@ import Upstreams
 /// Updates everything that depends on the network when that changes.
 final class NetworkFollower: @unchecked Sendable {
   private let resolver: Resolver
+  private let providers: () -> ProviderSet
   private let refresher: Refresher?
   private let cache: MessageCache
   private let network: CurrentNetwork
@@ -48,12 +49,14 @@ final class NetworkFollower: @unchecked Sendable {
   private static let patience = Duration.seconds(1)
 
   init(
-    resolver: Resolver, refresher: Refresher?, cache: MessageCache, network: CurrentNetwork, local: LocalDNSUpstream,
-    loopGuard: LoopGuard, nat64: NAT64, logger: Logger, networkLog: NetworkLog,
+    resolver: Resolver, providers: @escaping () -> ProviderSet, refresher: Refresher?, cache: MessageCache,
+    network: CurrentNetwork, local: LocalDNSUpstream, loopGuard: LoopGuard, nat64: NAT64, logger: Logger,
+    networkLog: NetworkLog,
     addressesMayHaveChanged: @escaping () -> Void,
     searchDomainsFound: @escaping ([DomainName], _ isNew: Bool) -> Void
   ) {
     self.resolver = resolver
+    self.providers = providers
     self.refresher = refresher
     self.cache = cache
     self.network = network
@@ -152,11 +155,12 @@ final class NetworkFollower: @unchecked Sendable {
   private func renew() {
     hasRenewed = true
     local.networkHasChanged()
+    providers().networkHasChanged()
     resolver.assumeIsolated { $0.networkHasChanged() }
   }
 
   private func currentFooting() -> NetworkFooting? {
-    watch?.footing(toward: Set(resolver.assumeIsolated { $0.upstreams.flatMap(\.serverAddresses) }))
+    watch?.footing(toward: Set(providers().upstreams.flatMap(\.serverAddresses)))
   }
 
   private func change(to number: UInt32) {

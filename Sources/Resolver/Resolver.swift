@@ -248,12 +248,8 @@ package actor Resolver {
 
   // MARK: Changes
 
-  /// Starts the background work of the providers.
-  package func startUpstreams() { for upstream in upstreams { upstream.start() } }
-
-  /// Resets connections and cached failures after a change of network.
+  /// Forgets failures after a change of network.
   package func networkHasChanged() {
-    for upstream in upstreams { upstream.networkHasChanged() }
     failures.removeAll()
     recent.removeAll()
     localPatience.networkHasChanged(now: loop.now)
@@ -285,7 +281,6 @@ package actor Resolver {
     }
     // Other providers may know these names.
     nxdomainNames = NXDOMAINNames()
-    startUpstreams()
   }
 
   /// Routes names by another table, as on a network with other search domains. Questions in flight and cached failures

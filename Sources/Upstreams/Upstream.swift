@@ -65,7 +65,7 @@ package protocol QuestionCarrier: AnyObject {
 }
 
 /// A question that is in flight, as an upstream sees it. Resolver's loop only.
-package protocol QuestionInFlight: AnyObject, Sendable {
+package protocol QuestionInFlight: AnyObject {
   /// The client that asked first, or the daemon itself.
   var client: ClientKey { get }
   /// The registered domain of the name.
@@ -94,7 +94,7 @@ extension QuestionInFlight {
 }
 
 /// A question that no client waits for: a refresh, or one for the operator.
-package final class OwnQuestion: QuestionInFlight, @unchecked Sendable {
+package final class OwnQuestion: QuestionInFlight {
   package let client = ClientKey.ourselves
   package let domain: DomainKey
   package let startedAt: BootInstant
@@ -111,25 +111,64 @@ package final class OwnQuestion: QuestionInFlight, @unchecked Sendable {
   package func gotConnection() {}
 }
 
+/// What the configuration and the dialect say about an upstream. By default it can do, and is trusted with, nothing.
+package struct UpstreamTraits: Sendable {
+  /// Whether the daemon passes the provider's AD bit on to clients.
+  package var trustsAD = false
+  /// Whether requests can carry DO and CD.
+  package var knowsDNSSECFlags = false
+  /// The timeout of one attempt.
+  package var timeout: Duration
+  /// The client subnet to send.
+  package var clientSubnet = Configuration.ClientSubnet.none
+  /// The maximum number of client subnets per name; 0 for no limit.
+  package var subnetsPerName = 0
+  /// Whether it answers from memory, so that refreshing before expiry gains nothing.
+  package var answersAtOnce = false
+  /// The cost of a transfer in the refresh budget.
+  package var refreshPrice = RefreshPrice.free
+  /// The maximum number of names in one transfer, each in both address families; 0 if every question needs its own.
+  package var mostNames = 0
+
+  package init(timeout: Duration) { self.timeout = timeout }
+}
+
+/// How an upstream currently answers.
+package struct UpstreamPace: Sendable {
+  /// Whether it gives no verdicts, so that questions wait for it for `shortPatience` only.
+  package var isSilent = false
+  /// No other upstream is asked beside it before that time, and no other upstream's answer is given.
+  package var shortPatience = Duration.zero
+  /// When it gave its verdicts.
+  package var verdicts = VerdictTimes()
+
+  /// Its verdicts come at once.
+  package static let prompt = UpstreamPace()
+}
+
 /// A provider as the resolver sees it.
 package protocol Upstream: AnyObject {
   /// Its name in the configuration.
   var name: String { get }
-  /// Starts background work. Called when the daemon begins to serve, and again after each reload.
-  func start()
-  /// Whether the daemon passes the provider's AD bit on to clients.
-  var trustsAD: Bool { get }
-  /// Whether requests can carry DO and CD.
-  var knowsDNSSECFlags: Bool { get }
-  /// The timeout of one attempt.
-  var timeout: Duration { get }
-  /// The client subnet to send.
-  var clientSubnet: Configuration.ClientSubnet { get }
+  var traits: UpstreamTraits { get }
+  var pace: UpstreamPace { get }
+  /// The median round-trip time of its replies; nil if it is not known.
+  var medianRoundTrip: Duration? { get }
+  /// Whether background work may use it: it can be reached, does not pause and is within its budget.
+  var isFit: Bool { get }
+  /// Its state, in human-readable values.
+  var report: ProviderReport { get }
   /// Whether the dialect can carry the question.
   func serves(_ question: HTTPDNSQuestion) -> Bool
-  /// Whether other upstreams go first because the time for checking its certificates is not known. In that case it
-  /// sends the question in the background, since the response reports the time.
-  func awaitsTime(toAsk question: HTTPDNSQuestion) -> Bool
+  /// Why other upstreams go first for the question: the time for checking its certificates is not known, or its remaining
+  /// units are reserved for names in use. Nil if it may be asked.
+  ///
+  /// Such a question counts as refused. Without the time it is sent in the background, since the response reports the time.
+  ///
+  /// - Parameters:
+  ///   - mayFallBack: whether LocalDNS is asked otherwise.
+  ///   - isInUse: whether clients use the name, which is in the cache.
+  func reasonToSkip(_ question: HTTPDNSQuestion, mayFallBack: Bool, isInUse: () -> Bool) -> UpstreamFailure?
   /// Asks the servers in order until one gives a verdict or `deadline` is near.
   ///
   /// - Parameters:
@@ -138,49 +177,32 @@ package protocol Upstream: AnyObject {
   func ask(
     _ question: HTTPDNSQuestion, for asking: any QuestionInFlight, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<UpstreamAnswer, UpstreamFailure>
-  /// Whether it gives no verdicts, so that questions wait for it for `shortPatience` only.
-  var isSilent: Bool { get }
-  /// No other upstream is asked beside it before that time, and no other upstream's answer is given.
-  var shortPatience: Duration { get }
-  /// When it gave its verdicts.
-  var verdicts: VerdictTimes { get }
-  /// Why it should not be asked now for a name that was not in the cache before: the remaining units are reserved. Nil
-  /// if it may be asked.
-  func refusalOfNewNames() -> UpstreamFailure?
-  /// The maximum number of client subnets per name; 0 for no limit.
-  var subnetsPerName: Int { get }
-  /// Whether background work may use it: it can be reached, does not pause and is within its budget.
-  var isFit: Bool { get }
-  /// The known addresses of its servers.
-  var serverAddresses: [IPAddress] { get }
-  /// Discards connections and failures after a change of network.
-  func networkHasChanged()
-  /// Takes it out of service after a reload has removed or changed it. Transfers in flight finish; background work
-  /// stops. `heir` has the same name in the new configuration; nil without such an upstream.
-  func retire(for heir: (any Upstream)?)
-  /// Forgets which of these names it does not list; returns the number of forgotten names and types.
-  @discardableResult
-  func forgetNotListed(_ names: NameSelection) -> Int
-  /// The median round-trip time of its replies; nil if it is not known.
-  var medianRoundTrip: Duration? { get }
-  /// Its state, in human-readable values.
-  var report: ProviderReport { get }
-  /// Sets the callback for its first verdict after a silence; called on the resolver's loop.
-  func reportRecovery(to report: @escaping () -> Void)
-  /// Adds up its units with those of the other daemons of a fleet; nil for its own alone.
-  func share(units: (any UnitSharing)?)
-  /// Observes each question that a transfer carries, and those that are not sent.
-  var observer: (any TransferObserver)? { get set }
-  /// Whether it answers from memory, so that refreshing before expiry gains nothing.
-  var answersAtOnce: Bool { get }
-  /// The cost of a transfer in the refresh budget.
-  var refreshPrice: RefreshPrice { get }
-  /// The maximum number of names in one transfer, each in both address families; 0 if every question needs its own.
-  var mostNames: Int { get }
   /// Asks one server once, with all questions in one transfer. `mostNames` limits the number of names.
   func refresh(
     _ questions: [HTTPDNSQuestion], deadline: BootInstant
   ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure>
+  /// Forgets which of these names it does not list; returns the number of forgotten names and types.
+  func forgetNotListed(_ names: NameSelection) -> Int
+  /// Tells `observer` about its transfers from now on, and calls `onRecovery` on the resolver's loop at its first verdict after
+  /// a silence.
+  func follow(by observer: any TransferObserver, onRecovery: @escaping () -> Void)
+}
+
+/// A provider as the configuration and the network change it.
+package protocol ConfiguredUpstream: Upstream {
+  /// The known addresses of its servers.
+  var serverAddresses: [IPAddress] { get }
+  /// What it has counted. After a reload, the provider of the same name continues it.
+  var counters: SharedProviderCounters { get }
+  /// Starts background work. Called when the daemon begins to serve, and again after each reload.
+  func start()
+  /// Discards connections and failures after a change of network.
+  func networkHasChanged()
+  /// Adds up its units with those of the other daemons of a fleet; nil for its own alone.
+  func share(units: (any UnitSharing)?)
+  /// Takes it out of service after a reload has removed or changed it. Transfers in flight finish; background work
+  /// stops. `heir` has the same name in the new configuration; nil without such an upstream.
+  func retire(for heir: (any ConfiguredUpstream)?)
 }
 
 extension Configuration.ClientSubnet {
@@ -195,85 +217,19 @@ extension Configuration.ClientSubnet {
 }
 
 extension Upstream {
+  package var trustsAD: Bool { traits.trustsAD }
+  package var knowsDNSSECFlags: Bool { traits.knowsDNSSECFlags }
+  package var timeout: Duration { traits.timeout }
+  package var subnetsPerName: Int { traits.subnetsPerName }
+  package var answersAtOnce: Bool { traits.answersAtOnce }
+  package var refreshPrice: RefreshPrice { traits.refreshPrice }
+  package var mostNames: Int { traits.mostNames }
+
   /// Whether it receives the clients' own subnets.
-  package var passesClientSubnet: Bool { clientSubnet == .fromClient }
+  package var passesClientSubnet: Bool { traits.clientSubnet == .fromClient }
 
   /// The client subnet to send for a client's subnet; nil to send none.
-  package func subnet(for client: IPPrefix?) -> IPPrefix? { clientSubnet.subnet(for: client) }
-
-  /// False by default: its verdicts come at once.
-  package var isSilent: Bool { false }
-
-  /// None by default.
-  package var shortPatience: Duration { .zero }
-
-  /// None by default.
-  package var verdicts: VerdictTimes { VerdictTimes() }
-
-  /// Nil: for upstreams that are never waited for.
-  package var medianRoundTrip: Duration? { nil }
-
-  /// Empty: for upstreams without transfers.
-  package var serverAddresses: [IPAddress] { [] }
-
-  /// Does nothing by default: for upstreams that bill nothing.
-  package func share(units: (any UnitSharing)?) {}
-
-  /// Does nothing by default.
-  package func retire(for heir: (any Upstream)?) {}
-
-  /// Does nothing by default.
-  package func networkHasChanged() {}
-
-  /// Returns 0 by default: nothing is remembered.
-  @discardableResult
-  package func forgetNotListed(_ names: NameSelection) -> Int { 0 }
-
-  /// An empty report by default.
-  package var report: ProviderReport { ProviderReport(name: name) }
-
-  /// Does nothing by default: the upstream cannot fail.
-  package func reportRecovery(to report: @escaping () -> Void) {}
-
-  /// Nil by default: there are no transfers to observe.
-  package var observer: (any TransferObserver)? {
-    get { nil }
-    set {}
-  }
-
-  /// True by default.
-  package var isFit: Bool { true }
-
-  /// Nil by default: every name may be asked.
-  package func refusalOfNewNames() -> UpstreamFailure? { nil }
-
-  /// No limit by default.
-  package var subnetsPerName: Int { 0 }
-
-  /// False by default.
-  package var answersAtOnce: Bool { false }
-
-  /// True by default.
-  package var knowsDNSSECFlags: Bool { true }
-
-  /// Free by default.
-  package var refreshPrice: RefreshPrice { .free }
-
-  /// 0 by default: every question needs its own transfer.
-  package var mostNames: Int { 0 }
-
-  /// Fails by default: what answers at once is not refreshed.
-  package func refresh(
-    _ questions: [HTTPDNSQuestion], deadline: BootInstant
-  ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
-    .failure(.unserved)
-  }
-
-  /// Does nothing by default.
-  package func start() {}
-
-  /// False by default.
-  package func awaitsTime(toAsk question: HTTPDNSQuestion) -> Bool { false }
+  package func subnet(for client: IPPrefix?) -> IPPrefix? { traits.clientSubnet.subnet(for: client) }
 }
 
 /// Observes the transfers of a provider. Resolver's loop only.

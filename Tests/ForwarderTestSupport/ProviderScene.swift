@@ -49,7 +49,7 @@ final class ProviderScene: @unchecked Sendable {
         return ProviderServer("server\(number)", lookUp: names, isVerified: isVerified) { _ in transport }
       }, loop: loop, ledger: ledger, certificateClock: certificateClock
     ) { [notes, details] level, line in (level == .debug ? details : notes).add(line) }
-    provider.reportRecovery { [weak self] in self?.recoveries += 1 }
+    provider.health.onRecovery = { [weak self] in self?.recoveries += 1 }
   }
 
   /// A server that always does the same.

@@ -47,22 +47,37 @@ extension RefreshPrice {
   static let oneUnit = RefreshPrice(isBilled: true, perTransfer: 1, perAnswer: 0)
 }
 
+/// A provider of a test, whose verdicts come at once unless it says otherwise.
+protocol TestUpstream: Upstream {}
+
+extension TestUpstream {
+  var pace: UpstreamPace { .prompt }
+  var medianRoundTrip: Duration? { nil }
+  var isFit: Bool { true }
+  var report: ProviderReport { ProviderReport(name: name) }
+  func serves(_ question: HTTPDNSQuestion) -> Bool { true }
+  func reasonToSkip(_ question: HTTPDNSQuestion, mayFallBack: Bool, isInUse: () -> Bool) -> UpstreamFailure? { nil }
+  func refresh(
+    _ questions: [HTTPDNSQuestion], deadline: BootInstant
+  ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
+    .failure(.unserved)
+  }
+  func forgetNotListed(_ names: NameSelection) -> Int { 0 }
+  func follow(by observer: any TransferObserver, onRecovery: @escaping () -> Void) {}
+}
+
 /// A provider. Its answers come from `script`, which gets the question and how many were asked before.
-final class ScriptedUpstream: Upstream, @unchecked Sendable {
+final class ScriptedUpstream: TestUpstream, @unchecked Sendable {
   typealias Script = (HTTPDNSQuestion, Int) -> ScriptedStep
 
   let name: String
-  var trustsAD = false
-  var knowsDNSSECFlags = true
-  var subnetsPerName = 0
+  var traits = UpstreamTraits(timeout: .seconds(2))
   /// Why new names are refused.
   var refusalOfNew: UpstreamFailure?
-  var timeout = Duration.seconds(2)
   /// The types that it cannot carry.
   var unserved: Set<RecordType> = []
   /// Whether it carries no names but those of letters, digits, hyphens and underscores.
   var isForPlainNames = false
-  var clientSubnet = Configuration.ClientSubnet.none
   /// Attempts of `timeout` each that it makes of a silent step, as a provider with this number of servers would.
   var servers = 1
   /// Whether it is silent beyond the deadline that it was given.
@@ -76,34 +91,33 @@ final class ScriptedUpstream: Upstream, @unchecked Sendable {
   var remembers = true
   /// Whether background work may use it.
   var isFit = true
-  var mostNames = 0
-  var refreshPrice = RefreshPrice.free
   /// The questions of each background transfer.
   private(set) var refreshes: [(questions: [HTTPDNSQuestion], at: BootInstant)] = []
-  private(set) var networkChanges = 0
   /// What is known of its verdicts.
   var patience = Patience()
-  var verdicts: VerdictTimes { patience.verdicts }
-  var isSilent: Bool { patience.isSilent(now: loop.now) }
-  var shortPatience: Duration { patience.short() }
+  var pace: UpstreamPace {
+    UpstreamPace(
+      isSilent: patience.isSilent(now: loop.now), shortPatience: patience.short(), verdicts: patience.verdicts)
+  }
   private let loop: any Loop
 
   init(_ name: String = "first", on loop: any Loop, _ script: @escaping Script) {
     self.name = name
     self.loop = loop
     self.script = script
+    traits.knowsDNSSECFlags = true
   }
-
-  func networkHasChanged() { networkChanges += 1 }
 
   private var onRecovery: () -> Void = {}
 
-  func reportRecovery(to report: @escaping () -> Void) { onRecovery = report }
+  func follow(by observer: any TransferObserver, onRecovery: @escaping () -> Void) { self.onRecovery = onRecovery }
 
   /// Says that it is well again.
   func tellBack() { onRecovery() }
 
-  func refusalOfNewNames() -> UpstreamFailure? { refusalOfNew }
+  func reasonToSkip(_ question: HTTPDNSQuestion, mayFallBack: Bool, isInUse: () -> Bool) -> UpstreamFailure? {
+    refusalOfNew.flatMap { isInUse() ? nil : $0 }
+  }
 
   func refresh(
     _ questions: [HTTPDNSQuestion], deadline: BootInstant

@@ -52,7 +52,7 @@ final class FleetScene {
     let script: ScriptedUpstream.Script =
       script ?? { question, _ in .answer(.addresses(question.name, "192.0.2.1", ttl: 60), after: .milliseconds(100)) }
     providers = (0..<count).map { _ in ScriptedUpstream(on: loop, script) }
-    for provider in providers { provider.clientSubnet = subnets }
+    for provider in providers { provider.traits.clientSubnet = subnets }
     scenes = providers.map { provider in
       let local =
         local ? ScriptedLocalDNS(on: loop) { q, _ in .answer(.addresses(q.name, "192.0.2.53", ttl: 60)) } : nil
@@ -375,7 +375,7 @@ final class FleetScene {
       $0.missesPerClient = 500
     }
     fleet.providers[0].remembers = false
-    fleet.providers[0].refreshPrice = .oneUnit
+    fleet.providers[0].traits.refreshPrice = .oneUnit
     let scene = fleet.scenes[0]
     var others: [Int] = []
     for number in 0..<10_000 {
@@ -437,7 +437,7 @@ final class FleetScene {
         answer.isAuthenticated = true
         return .answer(answer)
       })
-    fleet.providers[1].trustsAD = true
+    fleet.providers[1].traits.trustsAD = true
     let query = ClientQuestion(name: "www.example.com", dnssecOK: true)
     for scene in fleet.scenes { #expect(try !scene.answer(query).header.ad) }
     #expect(fleet.transfers == 1)
@@ -489,7 +489,7 @@ final class FleetScene {
       return .answer(answer)
     }
     let fixed = FleetScene(2, script: script)
-    for provider in fixed.providers { provider.clientSubnet = .fixed(IPPrefix(text: "198.51.100.0/24")!) }
+    for provider in fixed.providers { provider.traits.clientSubnet = .fixed(IPPrefix(text: "198.51.100.0/24")!) }
     for number in 0..<2 {
       _ = try fixed.ask(number)
       fixed.loop.advance(by: .milliseconds(1))
@@ -507,7 +507,7 @@ final class FleetScene {
 
   @Test func `a query with DO gets an answer of its own`() throws {
     let fleet = FleetScene(2)
-    for provider in fleet.providers { provider.knowsDNSSECFlags = true }
+    for provider in fleet.providers { provider.traits.knowsDNSSECFlags = true }
     _ = try fleet.ask(0)
     let count = fleet.store.keys.count
     _ = try fleet.scenes[1].answer(ClientQuestion(name: "www.example.com", dnssecOK: true))

@@ -138,7 +138,7 @@ import Testing
       answer.scopePrefixLength = 24
       return .answer(answer)
     }
-    provider.clientSubnet = .fromClient
+    provider.traits.clientSubnet = .fromClient
     let scene = ResolverScene(on: loop, [provider])
     for number in 0..<300 {
       var question = ClientQuestion(name: "www.example.com")

@@ -135,7 +135,7 @@ import Testing
       loop.advance(by: .seconds(100))
     }
     // It is not asked now.
-    provider.pause.switchedOff(now: loop.now)
+    provider.health.use([])
     _ = loop.run { await scene.resolver.resolve(question("www.example.com"), route: 0, fresh: true) }
     let counts = try #require(reports(scene).first).counts
     #expect(counts.timeoutErro >= 1 && counts.noResponseErro == 1 && counts.urlParameterErro == 1)

@@ -149,7 +149,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   }
 
   @Test func `an answer that is valid for every subnet is measured`() throws {
-    provider.clientSubnet = .fromClient
+    provider.traits.clientSubnet = .fromClient
     let scene = ResolverScene(on: loop, [provider])
     scene.prober.milliseconds = prober.milliseconds
     var settings = RankingSettings()

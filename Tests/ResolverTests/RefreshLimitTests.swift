@@ -112,7 +112,7 @@ import Testing
     let provider = ScriptedUpstream(on: loop) { question, _ in
       .answer(.addresses(question.name, "192.0.2.1", ttl: 1000), after: .seconds(1))
     }
-    provider.mostNames = 5
+    provider.traits.mostNames = 5
     let scene = RefresherScene(ResolverScene(on: loop, [provider]))
     _ = try scene.scene.answer("www.example.com")
     try scene.use("www.example.com", times: 5)

@@ -19,17 +19,11 @@ import Testing
 @testable import Upstreams
 
 /// A provider that has every answer at once, eight names a transfer.
-private final class InstantUpstream: Upstream, @unchecked Sendable {
+private final class InstantUpstream: TestUpstream, @unchecked Sendable {
   let name = "instant"
-  let trustsAD = false
-  let timeout = Duration.seconds(2)
-  let isFit = true
-  let mostNames = 8
+  var traits = UpstreamTraits(timeout: .seconds(2))
   /// Questions that were asked.
   var questions = 0
-
-  let clientSubnet = Configuration.ClientSubnet.none
-  func serves(_ question: HTTPDNSQuestion) -> Bool { true }
 
   func ask(
     _ question: HTTPDNSQuestion, for asking: any QuestionInFlight, deadline: BootInstant, isLastResort: Bool
@@ -60,6 +54,7 @@ private final class InstantUpstream: Upstream, @unchecked Sendable {
   private static let names = getenv("HTTPDNSD_TEST_COST") == nil ? 1_000 : 100_000
 
   init() {
+    upstream.traits.mostNames = 8
     questions = (0..<Self.names).map { HTTPDNSQuestion(name: name("host\($0).bench.example"), type: .a) }
     nonisolated(unsafe) let parts: ([any Upstream], ReplySender) = (
       [upstream],

@@ -23,7 +23,7 @@ import Testing
     let upstream = ScriptedUpstream(on: loop) { question, _ in
       .answer(.addresses(question.name, "192.0.2.1", ttl: ttl), after: .milliseconds(20))
     }
-    upstream.refreshPrice = price
+    upstream.traits.refreshPrice = price
     return upstream
   }
 
@@ -152,7 +152,7 @@ import Testing
     _ = try waits(costly, (0..<100).map { "host\($0).example" }, minutes: 4)
     #expect((1...12 * 4).contains(one.refreshes.count))
     let batch = provider(RefreshPrice(isBilled: true, perTransfer: 0, perAnswer: 8))
-    batch.mostNames = 5
+    batch.traits.mostNames = 5
     let scene = scene(batch, keep: ["a.example", "b.example", "c.example"])
     loop.advance(by: .seconds(600))
     #expect(scene.refresher.counters.overBudget == 0)

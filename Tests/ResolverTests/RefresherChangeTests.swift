@@ -70,7 +70,7 @@ import Testing
 
   @Test func `a reload retains what was spent of an unchanged budget`() throws {
     let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.limits.unitsPerDay = 2 }
-    provider.refreshPrice = .oneUnit
+    provider.traits.refreshPrice = .oneUnit
     func spend() throws {
       for text in ["a.example", "b.example"] {
         _ = try scene.scene.answer(text)

@@ -15,19 +15,17 @@ import Testing
 @testable import Upstreams
 
 /// A provider that gives both families to who asks for AAAA, as those do that can.
-private final class PairingUpstream: Upstream, @unchecked Sendable {
+private final class PairingUpstream: TestUpstream, @unchecked Sendable {
   private let inner: ScriptedUpstream
 
   init(_ inner: ScriptedUpstream) { self.inner = inner }
 
   var name: String { inner.name }
-  var trustsAD: Bool { false }
-  var timeout: Duration { inner.timeout }
-  var isFit: Bool { true }
-  var mostNames: Int { 1 }
-
-  let clientSubnet = Configuration.ClientSubnet.none
-  func serves(_ question: HTTPDNSQuestion) -> Bool { true }
+  var traits: UpstreamTraits {
+    var traits = UpstreamTraits(timeout: inner.timeout)
+    traits.mostNames = 1
+    return traits
+  }
 
   func ask(
     _ question: HTTPDNSQuestion, for asking: any QuestionInFlight, deadline: BootInstant, isLastResort: Bool
@@ -72,7 +70,7 @@ private final class PairingUpstream: Upstream, @unchecked Sendable {
     throws
   {
     let provider = provider(ttl: 3000)
-    provider.mostNames = mostNames
+    provider.traits.mostNames = mostNames
     let names = (0..<10).map { "p\($0).example" }
     let scene = RefresherScene(ResolverScene(on: loop, [provider]), preload: names)
     loop.advance(by: .seconds(5))

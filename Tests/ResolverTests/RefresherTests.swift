@@ -77,7 +77,7 @@ final class RefresherScene {
       .answer(
         .addresses(question.name, question.type == .a ? "192.0.2.1" : "2001:db8::1", ttl: ttl), after: latency)
     }
-    upstream.mostNames = mostNames
+    upstream.traits.mostNames = mostNames
     return upstream
   }
 

@@ -102,8 +102,8 @@ import Testing
       if question.clientSubnet != nil { answer.scopePrefixLength = 24 }
       return .answer(answer)
     }
-    provider.clientSubnet = .fromClient
-    provider.subnetsPerName = 4
+    provider.traits.clientSubnet = .fromClient
+    provider.traits.subnetsPerName = 4
     let scene = ResolverScene(on: loop, [provider])
     func ask(_ number: Int, _ host: String) throws -> Message {
       let subnet = try #require(IPPrefix(text: "198.51.\(number).0/24"))

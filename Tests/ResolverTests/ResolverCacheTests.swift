@@ -118,7 +118,7 @@ import Testing
       var nxdomain = HTTPDNSAnswer.negative(.nxDomain, zone: zone)
       nxdomain.isAuthenticated = true
       let provider = ScriptedUpstream(on: loop) { [nxdomain] _, _ in .answer(nxdomain) }
-      provider.trustsAD = trustsAD
+      provider.traits.trustsAD = trustsAD
       let scene = ResolverScene(on: loop, [provider])
       for name in ["gone.example.com", "below.gone.example.com"] {
         #expect(try scene.answer(ClientQuestion(name: name, dnssecOK: true)).header.ad == trustsAD, "\(name)")

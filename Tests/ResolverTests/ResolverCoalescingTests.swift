@@ -124,7 +124,7 @@ import Testing
 
   @Test func `questions that differ only in DO and CD are one for a provider without them`() throws {
     let provider = provider()
-    provider.knowsDNSSECFlags = false
+    provider.traits.knowsDNSSECFlags = false
     let scene = ResolverScene(on: loop, [provider])
     let numbers = forms.map { scene.ask($0) }
     loop.advance(by: .seconds(1))
@@ -149,7 +149,7 @@ import Testing
   @Test func `DO and CD matter if any provider of the route supports them, LocalDNS aside`() {
     let local = ScriptedLocalDNS(on: loop) { question, _ in .answer(.addresses(question.name, "10.0.0.1")) }
     let plain = provider()
-    plain.knowsDNSSECFlags = false
+    plain.traits.knowsDNSSECFlags = false
     let one = ResolverScene(on: loop, [plain], local: local)
     plain.script = { _, _ in .failure() }
     for form in forms { one.ask(form) }
@@ -205,7 +205,7 @@ import Testing
     provider = ScriptedUpstream(on: loop) { question, index in
       index == 0 ? .silence : .answer(.addresses(question.name, "192.0.2.1"))
     }
-    provider.timeout = .seconds(10)
+    provider.traits.timeout = .seconds(10)
     scene = ResolverScene(on: loop, [provider])
   }
 

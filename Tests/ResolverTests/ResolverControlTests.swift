@@ -114,9 +114,9 @@ import Testing
     #expect(provider.report == expected)
     loop.advance(by: .milliseconds(400))
     #expect(provider.report.lastFailureAge == .milliseconds(400) && provider.report.nextAttempt == .milliseconds(600))
-    provider.use([])
+    provider.health.use([])
     #expect(provider.report.server == nil)
-    provider.budget.spend(3, unixTime: loop.wallTime, now: loop.now.nanoseconds)
+    provider.limits.pay(3)
     #expect(provider.report.unitsToday == 3)
     let day = loop.wallTime / 86_400
     loop.advance(by: .seconds(86_400))

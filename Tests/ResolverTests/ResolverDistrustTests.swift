@@ -113,7 +113,7 @@ import Testing
     let answers = [{ _ in .negative(.noError, zone: name("example.com")) }, alias, { _ in scoped }]
     for answer in answers {
       let provider = forgetful(answer)
-      provider.clientSubnet = .fromClient
+      provider.traits.clientSubnet = .fromClient
       let scene = ResolverScene(on: loop, [provider])
       var first = ClientQuestion(name: "a.ent.example.com")
       first.subnet = IPPrefix(text: "203.0.7.0/24")

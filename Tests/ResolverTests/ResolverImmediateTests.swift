@@ -84,7 +84,7 @@ import Testing
       answer.scopePrefixLength = 24
       return .answer(answer)
     }
-    provider.clientSubnet = .fromClient
+    provider.traits.clientSubnet = .fromClient
     let scene = ResolverScene(on: loop, [provider]) { $0.setStale(.tested(.immediate)) }
     var question = ClientQuestion(name: "www.example.com")
     question.dnssecOK = true

@@ -61,7 +61,7 @@ import Testing
 
   @Test func `a client that joins a refresh waits 4.4 s at most`() throws {
     let stale = StaleScene(.tested(.off))
-    stale.provider.timeout = .seconds(30)
+    stale.provider.traits.timeout = .seconds(30)
     try refreshing(stale, ahead: .seconds(3)) { _ in .silence }
     let first = stale.scene.ask("www.example.com", client: 1)
     stale.loop.advance(by: .milliseconds(900))

@@ -73,7 +73,7 @@ import Testing
       if question.clientSubnet != nil { answer.scopePrefixLength = 24 }
       return .answer(answer)
     }
-    provider.clientSubnet = .fromClient
+    provider.traits.clientSubnet = .fromClient
     let scene = ResolverScene(on: loop, [provider])
     var withSubnet = ClientQuestion(name: "www.example.com")
     withSubnet.subnet = IPPrefix(text: "203.0.7.0/24")

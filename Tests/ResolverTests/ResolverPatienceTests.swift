@@ -190,7 +190,7 @@ import Testing
     loop.settle()
     #expect(try scene.reply(first).message.addresses == ["192.0.2.1"])
 
-    (provider.isSilent, provider.shortPatience) = (true, .milliseconds(150))
+    (provider.pace.isSilent, provider.pace.shortPatience) = (true, .milliseconds(150))
     let second = scene.ask("www.example.org")
     loop.advance(by: .milliseconds(200))
     #expect(try scene.reply(second).message.addresses == ["10.0.0.1"])
@@ -213,7 +213,7 @@ import Testing
 
   @Test func `LocalDNS's answer to a question that waited for a connection goes to no other client`() throws {
     let provider = QueueingUpstream(on: loop)
-    (provider.isSilent, provider.shortPatience) = (true, .milliseconds(150))
+    (provider.pace.isSilent, provider.pace.shortPatience) = (true, .milliseconds(150))
     let local = ScriptedLocalDNS(on: loop) { question, _ in
       .answer(.addresses(question.name, "10.0.0.1"), after: .milliseconds(1))
     }
@@ -221,7 +221,7 @@ import Testing
     let first = scene.ask("www.example.com", client: 9)
     loop.advance(by: .milliseconds(200))
     #expect(try scene.reply(first).message.addresses == ["10.0.0.1"])
-    provider.isSilent = false
+    provider.pace.isSilent = false
     let second = scene.ask("www.example.com", client: 7)
     loop.advance(by: .milliseconds(10))
     provider.connect()
@@ -233,7 +233,7 @@ import Testing
   @Test(arguments: [100, 700])
   func `a verdict on one question gives the others their time`(_ milliseconds: Int) throws {
     let provider = QueueingUpstream(on: loop)
-    (provider.isSilent, provider.shortPatience) = (true, .milliseconds(150))
+    (provider.pace.isSilent, provider.pace.shortPatience) = (true, .milliseconds(150))
     let local = ScriptedLocalDNS(on: loop) { question, _ in
       .answer(.addresses(question.name, "10.0.0.1"), after: .milliseconds(1))
     }
@@ -241,7 +241,7 @@ import Testing
     let waiting = scene.ask("www.example.com")
     loop.advance(by: .milliseconds(100))
     // The first answer of a burst, whose other questions wait for a connection.
-    provider.isSilent = false
+    provider.pace.isSilent = false
     loop.advance(by: .milliseconds(milliseconds))
     provider.connect()
     loop.advance(by: .milliseconds(900))
@@ -253,13 +253,10 @@ import Testing
 }
 
 /// A provider whose questions wait for a connection.
-private final class QueueingUpstream: Upstream, QuestionCarrier, @unchecked Sendable {
+private final class QueueingUpstream: TestUpstream, QuestionCarrier, @unchecked Sendable {
   let name = "queueing"
-  let trustsAD = false
-  let timeout = Duration.seconds(4)
-  let clientSubnet = Configuration.ClientSubnet.none
-  var isSilent = false
-  var shortPatience = Duration.zero
+  let traits = UpstreamTraits(timeout: .seconds(4))
+  var pace = UpstreamPace.prompt
   private(set) var isQueued = false
   /// The clients that have joined.
   private(set) var clients: [ClientKey] = []
@@ -268,8 +265,6 @@ private final class QueueingUpstream: Upstream, QuestionCarrier, @unchecked Send
   private let waiters: Waiters
 
   init(on loop: any Loop) { waiters = Waiters(on: loop) }
-
-  func serves(_ question: HTTPDNSQuestion) -> Bool { true }
 
   func connect() {
     isQueued = false

@@ -273,7 +273,7 @@ import Testing
     validated.isAuthenticated = true
     for isTrusted in [true, false] {
       let first = provider("first") { [validated] _, _ in .answer(validated) }
-      first.trustsAD = isTrusted
+      first.traits.trustsAD = isTrusted
       let scene = ResolverScene(on: loop, [first])
       let cold = ClientQuestion(name: "www.example.com", wantsAD: true)
       #expect(try scene.answer(cold).header.ad == isTrusted)

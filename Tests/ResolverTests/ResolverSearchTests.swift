@@ -70,7 +70,7 @@ import Testing
       .answer(HTTPDNSAnswer(responseCode: .servFail), after: .milliseconds(latency))
     }
     let (second, local) = (provider(), network())
-    second.timeout = .seconds(2)
+    second.traits.timeout = .seconds(2)
     let (script, answer) = (second.script, local.script)
     second.script = { question, number in
       var step = script(question, number)

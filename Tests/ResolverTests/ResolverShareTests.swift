@@ -23,7 +23,7 @@ import Testing
       question.name.text.hasSuffix("slow.example.")
         ? .silence : .answer(.addresses(question.name, "192.0.2.1"), after: .milliseconds(20))
     }
-    provider.refreshPrice = .oneUnit
+    provider.traits.refreshPrice = .oneUnit
     return provider
   }
 
@@ -75,7 +75,7 @@ import Testing
 
   @Test func `an unbilled provider is asked for ten times as many names of one domain`() throws {
     let provider = provider()
-    provider.refreshPrice = .free
+    provider.traits.refreshPrice = .free
     let scene = scene(provider)
     for number in 0..<10_000 {
       scene.ask("x\(number).random.example", client: 1)
@@ -169,7 +169,7 @@ import Testing
 
   @Test func `a query that is repeated after a second starts another attempt only where the share allows it`() throws {
     let provider = ScriptedUpstream(on: loop) { _, _ in .silence }
-    (provider.timeout, provider.refreshPrice) = (.seconds(10), .oneUnit)
+    (provider.traits.timeout, provider.traits.refreshPrice) = (.seconds(10), .oneUnit)
     let scene = ResolverScene(on: loop, [provider]) { $0.missesPerDomain = 1 }
     let question = ClientQuestion(name: "www.example.com", id: 7)
     scene.ask(question)
@@ -273,7 +273,7 @@ import Testing
 
   @Test func `changes among one client's own questions leave others half of the transfers that go on`() {
     let provider = ScriptedUpstream(on: loop) { _, _ in .silence }
-    provider.timeout = .seconds(4)
+    provider.traits.timeout = .seconds(4)
     let scene = ResolverScene(on: loop, [provider]) { $0.maxInFlight = 32 }
     for number in 0..<32 { scene.ask("n\(number).greedy.example", client: 1) }
     for number in 0..<30 { scene.ask("www.other\(number).example", client: 1) }
@@ -315,7 +315,7 @@ import Testing
 
   @Test func `transfers of displaced questions are bounded`() {
     let provider = ScriptedUpstream(on: loop) { _, _ in .silence }
-    provider.timeout = .seconds(4)
+    provider.traits.timeout = .seconds(4)
     provider.remembers = false
     let scene = ResolverScene(on: loop, [provider]) { $0.maxInFlight = 16 }
     // Ever more clients, of which each has less than those before.
@@ -338,7 +338,7 @@ import Testing
     let provider = ScriptedUpstream(on: loop) { question, _ in
       question.name.text.hasSuffix("slow.example.") ? .silence : .answer(.addresses(question.name, "192.0.2.1"))
     }
-    provider.timeout = .seconds(10)
+    provider.traits.timeout = .seconds(10)
     return provider
   }
 

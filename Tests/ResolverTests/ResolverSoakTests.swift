@@ -94,9 +94,9 @@ private final class Weather: @unchecked Sendable {
       let weather = Weather(seed: random.next(), loop)
       let upstream = ScriptedUpstream("provider\(number)", on: loop) { question, _ in weather.step(question) }
       upstream.servers = Int.random(in: 1...3, using: &random)
-      upstream.timeout = .milliseconds([500, 2000, 3000].randomElement(using: &random)!)
+      upstream.traits.timeout = .milliseconds([500, 2000, 3000].randomElement(using: &random)!)
       if random.oneIn(3) { upstream.unserved = [.https] }
-      if random.oneIn(3) { upstream.clientSubnet = .fromClient }
+      if random.oneIn(3) { upstream.traits.clientSubnet = .fromClient }
       upstream.ignoresDeadline = random.oneIn(10)
       return upstream
     }

@@ -306,7 +306,7 @@ import Testing
       if question.clientSubnet != nil { answer.scopePrefixLength = scope }
       return .answer(answer)
     }
-    provider.clientSubnet = .fromClient
+    provider.traits.clientSubnet = .fromClient
     let scene = ResolverScene(on: loop, [provider]) { $0.setStale(.tested(.onFailure)) }
     _ = try scene.answer(ask("203.0.7.0/24"))
     loop.advance(by: .seconds(61))

@@ -24,7 +24,7 @@ import Testing
       if question.clientSubnet != nil { answer.scopePrefixLength = scope }
       return .answer(answer)
     }
-    upstream.clientSubnet = policy
+    upstream.traits.clientSubnet = policy
     return upstream
   }
 
@@ -114,7 +114,7 @@ import Testing
       answer.scopePrefixLength = 0
       return .answer(answer)
     }
-    upstream.clientSubnet = .fromClient
+    upstream.traits.clientSubnet = .fromClient
     let scene = ResolverScene(on: loop, [upstream])
     scene.ask(question("203.0.7.0/24"))
     // Its look-up on the hot path misses, and the answer is cached before the resolver takes the query over.
@@ -148,7 +148,7 @@ import Testing
       answer.scopePrefixLength = 24
       return .answer(answer)
     }
-    upstream.clientSubnet = .fromClient
+    upstream.traits.clientSubnet = .fromClient
     let scene = ResolverScene(on: loop, [upstream])
     #expect(try scene.answer(question("203.0.9.0/24")).responseCode == .nxDomain)
     #expect(try scene.answer(question("203.0.7.0/24")).responseCode == .noError)
@@ -163,7 +163,7 @@ import Testing
 
   @Test func `LocalDNS gets no subnet`() throws {
     let failing = ScriptedUpstream(on: loop) { _, _ in .failure() }
-    failing.clientSubnet = .fromClient
+    failing.traits.clientSubnet = .fromClient
     let local = ScriptedLocalDNS(on: loop) { question, _ in .answer(.addresses(question.name, "198.51.100.1")) }
     let scene = ResolverScene(on: loop, [failing], local: local)
     #expect(try scene.answer(question("203.0.7.0/24")).addresses == ["198.51.100.1"])

@@ -73,7 +73,7 @@ import Testing
 
   @Test func `LocalDNS's held answer is served in time for any timeout of the provider`() throws {
     let provider = provider(.silence)
-    provider.timeout = .seconds(10)
+    provider.traits.timeout = .seconds(10)
     provider.ignoresDeadline = true
     let scene = ResolverScene(on: loop, [provider], local: localDNS(.answer(addresses("198.51.100.1"))))
     let number = scene.ask("www.example.com")

@@ -86,7 +86,7 @@ import Testing
     before.provider.retire(for: after.provider)
     #expect(after.ask().failure?.consequence == .notAsked)
     before.loop.advance(by: .seconds(2))
-    #expect(after.provider.counters.values.units == 5 && after.provider.unitsInFlight == 0)
+    #expect(after.provider.counters.values.units == 5 && after.provider.limits.unitsInFlight == 0)
     #expect(after.ask().failure?.consequence == .notAsked)
     #expect(before.servers[0].sent.count == 1 && after.servers[0].sent.isEmpty)
   }
@@ -122,7 +122,7 @@ import Testing
       certificateClock: CertificateClock(buildTime: 2_000_000_000) { 0 })
     let question = HTTPDNSQuestion(name: DomainName(text: www)!, type: .a)
     for _ in 0..<3600 {
-      #expect(scene.provider.awaitsTime(toAsk: question))
+      #expect(scene.provider.reasonToSkip(question, mayFallBack: true) { true } != nil)
       scene.loop.advance(by: .seconds(1))
     }
     // After 5, 10, 20, 40, 60 s and so on, and the next question, until the units are used up.
@@ -156,7 +156,7 @@ import Testing
     #expect(scene.ask().isAnswer)
     // A request costs five units at most: that one, and seven repeats.
     #expect(repeats == 7)
-    #expect(scene.provider.unitsInFlight == 0)
+    #expect(scene.provider.limits.unitsInFlight == 0)
     let slow = ProviderScene(
       [Scene.always(ProviderLimitTests.empty)], .tested(name: "first", requestsPerSecond: 3),
       dialect: AliDNSDialect(credential: nil, isEncrypted: true))
@@ -171,13 +171,13 @@ import Testing
       [Scene.always(ProviderLimitTests.empty)], .tested(name: "first", unitsPerDay: 50, unitsReserve: 0.2),
       dialect: AliDNSDialect(credential: nil, isEncrypted: true))
     for _ in 0..<8 {
-      #expect(scene.provider.refusalOfNewNames() == nil)
+      #expect(scene.provider.limits.refusalOfNewNames() == nil)
       #expect(scene.ask().isAnswer)
     }
-    #expect(scene.provider.refusalOfNewNames()?.reason.contains("units_reserve (10)") == true)
+    #expect(scene.provider.limits.refusalOfNewNames()?.reason.contains("units_reserve (10)") == true)
     #expect(successes(scene.askAtOnce([www, www])) == 2)
     // Where nothing is left at all it says so itself.
-    #expect(scene.provider.refusalOfNewNames() == nil)
+    #expect(scene.provider.limits.refusalOfNewNames() == nil)
     // The line about the limit has been logged once, so the refusals that follow are not.
     let refusal = scene.ask().failure
     #expect(refusal?.isLogged == true && refusal?.reason == "units_per_day (50) used up; resets at 00:00 UTC")

@@ -72,16 +72,16 @@ import Testing
   @Test func `clock differences up to two seconds are ignored`() {
     var clock = ProviderClock()
     for difference in [-2, -1, 0, 1, 2] as [Int64] {
-      clock.learn(1_800_000_000 + difference, wallTime: 1_800_000_000)
+      clock.note(1_800_000_000 + difference, isAuthenticated: true, wallTime: 1_800_000_000)
       #expect(clock.unixTime(wallTime: 1_800_000_000) == 1_800_000_000)
     }
-    clock.learn(1_800_000_003, wallTime: 1_800_000_000)
+    clock.note(1_800_000_003, isAuthenticated: true, wallTime: 1_800_000_000)
     #expect(clock.offset == 3)
     #expect(clock.unixTime(wallTime: 1_800_000_010) == 1_800_000_013)
     // Around what was learned the same tolerance holds, and a clock that was set right needs no difference.
-    clock.learn(1_800_000_005, wallTime: 1_800_000_000)
+    clock.note(1_800_000_005, isAuthenticated: true, wallTime: 1_800_000_000)
     #expect(clock.unixTime(wallTime: 1_800_000_000) == 1_800_000_003)
-    clock.learn(1_800_000_000, wallTime: 1_800_000_000)
+    clock.note(1_800_000_000, isAuthenticated: true, wallTime: 1_800_000_000)
     #expect(clock.unixTime(wallTime: 1_800_000_000) == 1_800_000_000)
   }
 

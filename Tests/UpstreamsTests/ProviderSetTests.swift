@@ -77,17 +77,17 @@ import Testing
     let first = try ProviderSet().following(configuration(provider("a", "192.0.2.1", "units_per_day = 100")), factory)
     let old = try #require(first.upstreams[0] as? HTTPDNSProvider)
     old.counters.values.transfers = 12
-    old.budget.spend(70, unixTime: loop.wallTime, now: loop.now.nanoseconds)
+    old.limits.pay(70)
     let second = try first.following(configuration(provider("a", "192.0.2.2", "units_per_day = 71")), factory)
     let new = try #require(second.upstreams[0] as? HTTPDNSProvider)
     first.retire(for: second)
-    #expect(old.isRetired && !new.isRetired)
+    #expect(old.limits.isRetired && !new.limits.isRetired)
     #expect((new.report.unitsToday, new.report.unitsPerDay, new.report.counters.transfers) == (70, 71, 12))
-    #expect(new.hasUnits)
-    old.pay(1)
+    #expect(new.limits.hasUnits)
+    old.limits.pay(1)
     #expect(new.report.unitsToday == 71)
-    #expect(!new.hasUnits)
-    #expect(new.report.counters.units == 1)
+    #expect(!new.limits.hasUnits)
+    #expect(new.report.counters.units == 71)
     old.counters.values.refusals += 1
     #expect(new.report.counters.refusals == 1)
   }
@@ -119,12 +119,12 @@ import Testing
     let first = try ProviderSet().following(configuration(limited), factory)
     let old = try #require(first.upstreams[0] as? HTTPDNSProvider)
     old.start()
-    old.pay(30)
+    old.limits.pay(30)
     let second = try first.following(configuration(provider("b")), factory)
     first.retire(for: second)
     ledger.close()
     let third = try second.following(configuration(limited), factory)
-    #expect((third.upstreams[0] as? HTTPDNSProvider)?.budget.spent == 30)
+    #expect((third.upstreams[0] as? HTTPDNSProvider)?.limits.budget.spent == 30)
     let later = UnitLedger(StateFile(path: file.path) { _ in }, on: loop)
     #expect(later.budget(of: "a", perDay: 100).spent == 30)
   }
@@ -133,7 +133,7 @@ import Testing
     let file = TemporaryFile("")
     let first = try ProviderSet().following(configuration(provider("a")), factory)
     let old = try #require(first.upstreams[0] as? HTTPDNSProvider)
-    old.pay(20)
+    old.limits.pay(20)
     var factory = factory
     let ledger = UnitLedger(StateFile(path: file.path) { _ in }, on: loop)
     factory.ledger = ledger

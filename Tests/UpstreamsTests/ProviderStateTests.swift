@@ -238,17 +238,17 @@ import Testing
     ])
     let since = scene.loop.wallTime
     for number in 0..<3 { scene.ask("n\(number).example") }
-    #expect(scene.provider.report.state == .up && !scene.provider.isSilent)
+    #expect(scene.provider.report.state == .up && !scene.provider.pace.isSilent)
     scene.loop.advance(by: .seconds(2))
     #expect(scene.provider.report.state == .noAnswers(since: since))
     #expect(scene.provider.report.advice == "check token")
-    #expect(scene.provider.isSilent && scene.provider.shortPatience == .milliseconds(150))
+    #expect(scene.provider.pace.isSilent && scene.provider.pace.shortPatience == .milliseconds(150))
     scene.ask("n3.example")
     #expect(scene.details.all == ["provider first: no answers"])
     isBack.isOn = true
     #expect(scene.ask().isAnswer)
     #expect(scene.recoveries == 1)
-    #expect(scene.provider.report.state == .up && !scene.provider.isSilent && scene.provider.isFit)
+    #expect(scene.provider.report.state == .up && !scene.provider.pace.isSilent && scene.provider.isFit)
     #expect(scene.details.all.last == "provider first: is back; server0 is asked first")
   }
 
@@ -428,7 +428,7 @@ import Testing
     remembering.loop.advance(by: .seconds(600))
     remembering.ask()
     #expect(remembering.servers[0].sent.count == 2)
-    remembering.provider.forgetNotListed(.everything)
+    _ = remembering.provider.forgetNotListed(.everything)
     remembering.ask()
     #expect(remembering.servers[0].sent.count == 3)
     // Where empty answers are taken at their word there is nothing to remember.

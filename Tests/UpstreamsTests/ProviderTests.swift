@@ -124,7 +124,7 @@ import Testing
     let sent = scene.servers.map(\.sent.count)
     scene.ask("n3.example")
     #expect(scene.servers.map(\.sent.count) == sent.map { $0 + 1 })
-    #expect(scene.provider.isSilent && scene.provider.shortPatience == .milliseconds(150))
+    #expect(scene.provider.pace.isSilent && scene.provider.pace.shortPatience == .milliseconds(150))
   }
 
   @Test(arguments: [Duration.milliseconds(10), .seconds(3600)])

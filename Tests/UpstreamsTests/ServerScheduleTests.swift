@@ -65,7 +65,7 @@ import Testing
       schedule: schedule
     ) { [notes] in notes.add($1) }
     schedule.onList = { [weak provider, listed] servers in
-      provider?.use(
+      provider?.health.use(
         servers.map { server in
           guard case .address(let address) = server.host else { preconditionFailure("these lists have addresses only") }
           let text = "\(address)\(server.port.map { ":\($0)" } ?? "")"
@@ -159,10 +159,10 @@ import Testing
     provider.start()
     loop.settle()
     loop.advance(by: .seconds(8 * 3600))
-    let before = provider.servers.map(ObjectIdentifier.init)
+    let before = provider.health.servers.map(ObjectIdentifier.init)
     loop.advance(by: .seconds(1))
     #expect(times(boot) == [.zero, .seconds(28_800) + .milliseconds(10)])
-    #expect(provider.servers.map(ObjectIdentifier.init) == before)
+    #expect(provider.health.servers.map(ObjectIdentifier.init) == before)
     #expect(loop.timers.count == 1)
     loop.advance(by: .seconds(28_800))
     #expect(try ask(provider).get().server == "198.51.100.2")
@@ -231,11 +231,11 @@ import Testing
     #expect(try ask(second).get().server == "198.51.100.1:8080")
     #expect(loop.now - now == .milliseconds(10))
     #expect(silent.sent.count == 1)
-    #expect(second.servers.map(\.description) == ["198.51.100.1:8080", "198.51.100.2", "2001:db8::1"])
+    #expect(second.health.servers.map(\.description) == ["198.51.100.1:8080", "198.51.100.2", "2001:db8::1"])
     // Nor is the one of another region.
     for identity in ["100001 http cn", "100000 http global"] {
       let other = started(provider([boot { _ in .refused }], identity: identity, file: file()))
-      #expect(other.servers.map(\.description) == ["boot"])
+      #expect(other.health.servers.map(\.description) == ["boot"])
     }
   }
 
@@ -260,7 +260,7 @@ import Testing
     let provider = started(provider([boot]))
     _ = try ask(provider).get()
     loop.advance(by: .seconds(28_801))
-    #expect(provider.servers.isEmpty)
+    #expect(provider.health.servers.isEmpty)
     let remedy = "switch it on in the provider's console, and check account_id"
     #expect(notes.all == ["its list of servers says that the service is switched off; \(remedy)"])
     #expect(provider.report.advice == remedy)
@@ -285,7 +285,7 @@ import Testing
     provider.start()
     loop.advance(by: .seconds(28_799))
     #expect(failure(provider)?.reason.hasPrefix("198.51.100.1: ") == true)
-    #expect(provider.servers.map(\.description) == ["198.51.100.2"])
+    #expect(provider.health.servers.map(\.description) == ["198.51.100.2"])
     #expect(notes.all.isEmpty)
     #expect(try ask(provider).get().server == "198.51.100.2")
   }
@@ -299,9 +299,9 @@ import Testing
     provider.start()
     loop.advance(by: .seconds(28_799))
     #expect(failure(provider)?.reason.hasPrefix("198.51.100.1: ") == true)
-    #expect(provider.servers.map(\.description) == ["198.51.100.2"])
+    #expect(provider.health.servers.map(\.description) == ["198.51.100.2"])
     #expect(provider.report.state == .up)
-    #expect(!provider.serverTimer.isSet)
+    #expect(!provider.health.timer.isSet)
     #expect((try? ask(provider).get().server) == "198.51.100.2")
   }
 
@@ -321,7 +321,7 @@ import Testing
     #expect(failure(provider) != nil)
     #expect(provider.report.state.word == "down")
     loop.advance(by: .seconds(4))
-    #expect(provider.servers.map(\.description) == ["198.51.100.4"])
+    #expect(provider.health.servers.map(\.description) == ["198.51.100.4"])
     #expect(provider.report.state == .up)
     #expect((try? ask(provider).get().server) == "198.51.100.4")
   }

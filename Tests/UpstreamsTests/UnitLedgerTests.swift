@@ -36,8 +36,7 @@ import Testing
       folder.write("httpdnsd units 1\nfirst \(day) 100\n", to: "units")
       let ledger = UnitLedger(file(), on: loop)
       let scene = ProviderScene(
-        [{ _ in (.failure(.init(.refused, "")), .zero) }], .tested(name: "first", unitsPerDay: 100))
-      scene.provider.budget = ledger.budget(of: "first", perDay: 100)
+        [{ _ in (.failure(.init(.refused, "")), .zero) }], .tested(name: "first", unitsPerDay: 100), ledger: ledger)
       _ = scene.provider.report
     }
   }

@@ -66,7 +66,7 @@ final class Fetch: QuestionInFlight, @unchecked Sendable {
   }
 
   /// Whether the provider that was asked last gives no verdicts. One that another question gets ends that.
-  var isImpatient: Bool { provider?.isSilent ?? false }
+  var isImpatient: Bool { provider?.pace.isSilent ?? false }
 
   var startedAt: BootInstant { state.startedAt }
 
@@ -278,7 +278,7 @@ extension Resolver {
   func beginPatience(_ fetch: Fetch, for upstream: (any Upstream)? = nil) {
     fetch.provider = upstream
     let end = fetch.state.beginPatience(
-      upstream?.shortPatience ?? .zero, isImpatient: fetch.isImpatient, now: loop.now)
+      upstream?.pace.shortPatience ?? .zero, isImpatient: fetch.isImpatient, now: loop.now)
     guard let deadline = fetch.timer.deadline, end < deadline, fetch.state.mayGoOn(options(of: fetch)) else { return }
     setTimer(fetch)
   }

@@ -33,7 +33,7 @@ extension Resolver {
         take(failure(reason, of: upstream), upstream, of: fetch)
         continue
       }
-      if let reason = remembered(fetch.asked, at: index, fetch.domain, upstream.verdicts, takesTrial: true) {
+      if let reason = remembered(fetch.asked, at: index, fetch.domain, upstream.pace.verdicts, takesTrial: true) {
         take(failure(reason, of: upstream), upstream, of: fetch)
         guard !reason.isBogus else { return failure(reason, of: upstream) }
         continue
@@ -58,7 +58,7 @@ extension Resolver {
       // The transfer's place was needed.
       case .failure(let reason) where fetch.state.isAnswered && reason.consequence == .ours: return result
       case .failure(let reason):
-        remember(reason, of: fetch, at: index, upstream.verdicts, sentAt: sentAt)
+        remember(reason, of: fetch, at: index, upstream.pace.verdicts, sentAt: sentAt)
         if !reason.isNotListed { note(upstream.name, reason) }
         take(result, upstream, of: fetch)
         guard !reason.isBogus else { return result }
@@ -88,9 +88,7 @@ extension Resolver {
 
   /// Why a provider is not asked: the time for its certificates is not known, or its units are reserved.
   private func reasonNotToAsk(_ upstream: any Upstream, _ fetch: Fetch) -> UpstreamFailure? {
-    if mayFallBack(fetch.route), upstream.awaitsTime(toAsk: fetch.question) { return .noTime }
-    guard let refusal = upstream.refusalOfNewNames(), !isInUse(fetch) else { return nil }
-    return refusal
+    upstream.reasonToSkip(fetch.question, mayFallBack: mayFallBack(fetch.route)) { isInUse(fetch) }
   }
 
   /// Takes a failure of one provider into account.
@@ -333,7 +331,7 @@ extension Resolver {
     let route = asked.route
     var mayAskLocal = route.providers.isEmpty || mayFallBack(route)
     for index in route.providers where asked.configuration.upstreams[index].serves(asked.question) {
-      let verdicts = asked.configuration.upstreams[index].verdicts
+      let verdicts = asked.configuration.upstreams[index].pace.verdicts
       guard let reason = remembered(asked, at: index, domain, verdicts, takesTrial: false) else { return false }
       mayAskLocal = mayAskLocal && reason.consequence.leadsToLocalDNS
     }

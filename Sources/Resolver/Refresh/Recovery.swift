@@ -53,8 +53,7 @@ extension Resolver {
   nonisolated func connectUpstreams(of configuration: ResolverConfiguration, _ recovery: Recovery) {
     recovery.resolver = self
     for upstream in configuration.upstreams {
-      upstream.observer = names
-      upstream.reportRecovery { [weak recovery] in recovery?.providerIsBack() }
+      upstream.follow(by: names) { [weak recovery] in recovery?.providerIsBack() }
     }
   }
 

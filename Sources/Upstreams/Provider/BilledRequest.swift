@@ -8,7 +8,7 @@ import HTTPClient
 /// Reserves units for a request while it is in flight, and for each time that the HTTP client sends it once more.
 final class BilledRequest: TransferOwner, QuestionCarrier {
   private let question: any QuestionInFlight
-  private let provider: HTTPDNSProvider
+  private let limits: ProviderLimits
   /// The most that the request costs each time.
   private let units: Int
   private var reserved = 0
@@ -16,14 +16,14 @@ final class BilledRequest: TransferOwner, QuestionCarrier {
   private var transfer: (any CarriedTransfer)?
   private var hasWaitedInVain = false
 
-  init(_ question: any QuestionInFlight, of provider: HTTPDNSProvider, units: Int) {
-    (self.question, self.provider, self.units) = (question, provider, units)
+  init(_ question: any QuestionInFlight, within limits: ProviderLimits, units: Int) {
+    (self.question, self.limits, self.units) = (question, limits, units)
     reserve()
   }
 
   /// It has ended, and what it cost is paid by the caller.
   func end() {
-    provider.payer.unitsInFlight -= reserved
+    limits.release(reserved)
     question.wasCarried(by: self)
   }
 
@@ -44,13 +44,13 @@ final class BilledRequest: TransferOwner, QuestionCarrier {
 
   /// A repeat counts as a request of its own.
   func mayRepeat() -> Bool {
-    guard provider.maySend() else { return false }
+    guard limits.mayRepeat() else { return false }
     reserve()
     return true
   }
 
   private func reserve() {
     reserved += units
-    provider.payer.unitsInFlight += units
+    limits.reserve(units)
   }
 }

@@ -1,4 +1,10 @@
-// HTTPDNSProvider.swift -- a provider over HTTP: its dialect, its servers and the selection among them.
+// HTTPDNSProvider.swift -- a provider over HTTP: puts questions to its servers in the provider's dialect.
+//
+// `ProviderHealth` decides whether it is asked and by which server, `ProviderLimits` whether it may be. A question passes
+// through here from top to bottom: `ask` looks whether the provider has said that it does not list the name, `replies`
+// joins the address families of a name, `askServers` takes one server after the other until one gives a verdict, `ask(server)`
+// repeats a request whose signature had the wrong time, and `exchange` sends it, pays for it and reads the reply. What comes
+// of it is told to `ProviderHealth` there, by `ask(server)`. Refreshes and requests for the time enter further down.
 //
 // Resolver's loop only.
 
@@ -12,61 +18,22 @@ import HTTPMessage
 import Logging
 import Telemetry
 
-/// A provider over HTTP. Resolver's loop only; `@unchecked Sendable` because timers and tasks on that loop capture it.
-final class HTTPDNSProvider: Upstream, @unchecked Sendable {
-  let settings: Configuration.Provider
-  private(set) var servers: [ProviderServer]
+/// A provider over HTTP.
+final class HTTPDNSProvider: ConfiguredUpstream {
+  let name: String
+  let traits: UpstreamTraits
+  let counters: SharedProviderCounters
+  /// Its servers, and what is known of them.
+  let health: ProviderHealth
+  /// Its limits, and what is spent of them.
+  let limits: ProviderLimits
+  private let settings: Configuration.Provider
   let loop: any Loop
-  var counters = SharedProviderCounters()
-  var observer: (any TransferObserver)?
-  /// Which server is asked, and which ones are left out.
-  var order: ServerOrder
-  let serverTimer = OwnedTimer()
-  /// Questions that wait until any server can be reached.
-  let arrivals: Waiters
-  /// How long a question waits for a verdict.
-  var patience = Patience()
-  /// What the provider says about the account.
-  var pause = AccountPause()
-  /// The maximum cost in units of all transfers in flight.
-  var unitsInFlight = 0
-  /// Whether it was not asked since its last verdict: it could not be reached, paused, or had no units.
-  var wasAway = false
-  /// When background work may use it again after a failure.
-  var nextRefresh = BootInstant(nanoseconds: .min)
-  /// Called at the first verdict after a silence.
-  var onRecovery: (() -> Void)?
-  let dialect: any Dialect
-  let batchDialect: (any BatchDialect)?
-  let note: ProviderNote
-  var loggedStanding = LoggedStanding()
-  var limit: RequestLimit
-  var budget: UnitBudget
-  /// Adds up the units of a fleet; nil if the limit is this daemon's own.
-  var sharing: (any UnitSharing)?
-  /// The last milestone of the fleet's units that was logged, and its day.
-  var milestone: (day: Int64, percent: Int) = (0, 0)
-  let ledger: UnitLedger?
-  /// Whether a reload has removed it. `heir` has its name now and pays for its transfers in flight.
-  var isRetired = false
-  var heir: HTTPDNSProvider?
-  let schedule: ServerSchedule?
+  private let dialect: any Dialect
+  private let batchDialect: (any BatchDialect)?
+  private var observer: (any TransferObserver)?
   private var clock = ProviderClock()
-  /// Seconds by which the last response's `Date` was ahead of the time used to sign its request.
-  private var clockDifference: Int64 = 0
-  /// Seconds by which the last `Date` was ahead of the machine's clock; nil if no response had one.
-  private(set) var datedClockDifference: Int64?
-  /// The last failure of a transfer, and what helps, human-readable.
-  private(set) var lastFailure: (text: String, advice: String, at: BootInstant)?
-  /// Why it pauses, and what helps, human-readable.
-  private(set) var pauseReason = (text: "", remedy: "")
-  /// Whether the log has said that the day's units are used up.
-  private var isLimitLogged = false
-  let certificateClock: CertificateClock?
-  /// The earliest time for another request for the time; nil while one is in flight.
-  var nextTimeCheck: BootInstant? = BootInstant(nanoseconds: .min)
-  /// The pause after it, if it does not yield the time.
-  var timeCheckPause = HTTPDNSProvider.timeCheckPause
+  private var timeRequests: TimeRequests
   private var notListed = NotListedNames()
   private var pairs = PairedNames()
   private(set) var pairsInFlight: [HTTPDNSQuestion: SharedTransfer] = [:]
@@ -75,72 +42,90 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   static let mostAttempts = 3
   /// With less time than this, a transfer is not worth its cost.
   static let shortestAttempt = Duration.milliseconds(100)
-  /// The clock difference in seconds from which the log mentions it; signatures are valid for minutes.
-  private static let oddClock: Int64 = 60
 
   /// - Parameters:
   ///   - servers: the servers, or those until `schedule` has others.
   ///   - schedule: provides the list of servers.
+  ///   - counters: those of the provider that had its name before a reload.
   ///   - ledger: stores the units spent across restarts.
   ///   - certificateClock: knows the time if the machine's clock cannot be right.
   ///   - note: logs one line for the operator: what the provider refuses, and the remedy.
   init(
     _ settings: Configuration.Provider, dialect: any Dialect, servers: [ProviderServer], loop: any Loop,
-    ledger: UnitLedger? = nil, schedule: ServerSchedule? = nil, certificateClock: CertificateClock? = nil,
+    counters: SharedProviderCounters = SharedProviderCounters(), ledger: UnitLedger? = nil,
+    schedule: ServerSchedule? = nil, certificateClock: CertificateClock? = nil,
     note: @escaping ProviderNote = { _, _ in }
   ) {
+    name = settings.name
     self.settings = settings
     self.dialect = dialect
-    self.servers = servers
     self.loop = loop
-    self.note = note
+    self.counters = counters
     batchDialect = dialect as? any BatchDialect
-    order = ServerOrder(servers: servers.count, settings)
-    arrivals = Waiters(on: loop)
-    limit = RequestLimit(perSecond: settings.requestsPerSecond)
-    budget =
-      ledger?.budget(of: settings.name, perDay: settings.unitsPerDay) ?? UnitBudget(perDay: settings.unitsPerDay)
-    self.ledger = ledger
-    self.schedule = schedule
-    self.certificateClock = certificateClock
+    traits = UpstreamTraits(settings, dialect, mostNames: batchDialect?.mostNames ?? 0)
+    health = ProviderHealth(settings, servers, schedule, counters, on: loop, note: note)
+    limits = ProviderLimits(settings, ledger, counters, on: loop, note: note)
+    timeRequests = TimeRequests(certificateClock)
   }
 
-  var name: String { settings.name }
-  var trustsAD: Bool { settings.trustsAD }
-  var knowsDNSSECFlags: Bool { settings.kind.knowsDNSSECFlags }
-  var timeout: Duration { settings.timeout }
-  var clientSubnet: Configuration.ClientSubnet { settings.clientSubnet }
-  var medianRoundTrip: Duration? { counters.values.roundTrips.quantile(0.5) }
+  // MARK: The life of a provider
 
   func start() {
     loop.assertCurrent()
-    ledger?.add(name) { [weak self] in self?.budget }
-    schedule?.start()
+    limits.start()
+    health.start()
   }
 
-  var serverAddresses: [IPAddress] { servers.flatMap(\.addresses) }
-
-  /// Switches to these servers. Transfers in flight continue with the old ones.
-  func use(_ servers: [ProviderServer]) {
+  func follow(by observer: any TransferObserver, onRecovery: @escaping () -> Void) {
     loop.assertCurrent()
-    let wasSwitchedOff = self.servers.isEmpty
-    self.servers = servers
-    serverTimer.cancel()
-    order = ServerOrder(servers: servers.count, settings)
-    if servers.isEmpty {
-      pause.switchedOff(now: loop.now)
-      pauseReason = (ServerSchedule.switchedOffText, ServerSchedule.remedyIfSwitchedOff)
-    } else if wasSwitchedOff {
-      pause.end()
-    }
-    arrivals.resumeAll()
+    self.observer = observer
+    health.onRecovery = onRecovery
   }
 
-  var isSilent: Bool { patience.isSilent(now: loop.now) }
+  func share(units: (any UnitSharing)?) {
+    loop.assertCurrent()
+    limits.share(units)
+  }
 
-  var shortPatience: Duration { patience.short() }
+  func networkHasChanged() {
+    loop.assertCurrent()
+    health.networkHasChanged()
+    timeRequests.networkHasChanged()
+  }
 
-  var verdicts: VerdictTimes { patience.verdicts }
+  /// The heir does not inherit failures, since the settings may have been changed because of them.
+  func retire(for heir: (any ConfiguredUpstream)?) {
+    loop.assertCurrent()
+    health.retire()
+    limits.retire(for: (heir as? HTTPDNSProvider)?.limits)
+  }
+
+  var serverAddresses: [IPAddress] { health.servers.flatMap(\.addresses) }
+
+  var report: ProviderReport {
+    loop.assertCurrent()
+    var report = ProviderReport(name: name)
+    report.counters = counters.values
+    report.clockDifference = clock.differenceOfMachine
+    limits.describe(&report)
+    health.describe(&report)
+    return report
+  }
+
+  // MARK: Questions
+
+  var pace: UpstreamPace { health.pace }
+
+  var medianRoundTrip: Duration? { counters.values.roundTrips.quantile(0.5) }
+
+  var isFit: Bool { health.isFit && limits.hasUnits && limits.hasSpare }
+
+  func reasonToSkip(_ question: HTTPDNSQuestion, mayFallBack: Bool, isInUse: () -> Bool) -> UpstreamFailure? {
+    loop.assertCurrent()
+    if mayFallBack, awaitsTime(toAsk: question) { return .noTime }
+    guard let refusal = limits.refusalOfNewNames(), !isInUse() else { return nil }
+    return refusal
+  }
 
   func serves(_ question: HTTPDNSQuestion) -> Bool { dialect.serves(question) }
 
@@ -167,12 +152,6 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     }
   }
 
-  func reportRecovery(to report: @escaping () -> Void) {
-    loop.assertCurrent()
-    onRecovery = report
-  }
-
-  @discardableResult
   func forgetNotListed(_ names: NameSelection) -> Int {
     loop.assertCurrent()
     return notListed.remove(names)
@@ -180,7 +159,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
 
   /// Applies the settings to an ambiguous empty answer: either remembers it, so that the resolver asks the next
   /// provider, or accepts it.
-  func taken(_ answer: HTTPDNSAnswer, to question: HTTPDNSQuestion) -> HTTPDNSAnswer {
+  private func taken(_ answer: HTTPDNSAnswer, to question: HTTPDNSQuestion) -> HTTPDNSAnswer {
     guard answer.isEmptyAmbiguous else { return answer }
     var answer = answer
     answer.isEmptyAmbiguous = settings.fallbackOnEmpty
@@ -210,7 +189,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
       pair = SharedTransfer(for: asking, on: loop)
       pairsInFlight[key] = pair
       let batch = QuestionBatch(names: [question.name], types: [.a, .aaaa], clientSubnet: question.clientSubnet)
-      Task(executorPreference: loop) {
+      loop.startTask {
         let result = await self.askServers(
           .batch(batch), for: pair, deadline: deadline, isLastResort: isLastResort)
         self.pairsInFlight[key] = nil
@@ -223,39 +202,40 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
   /// Asks the servers in order until one gives a verdict.
   ///
   /// - Parameter attempts: the maximum number of transfers.
-  func askServers(
+  private func askServers(
     _ asked: AskedQuestions, for asking: any QuestionInFlight, deadline: BootInstant, isLastResort: Bool,
     attempts: Int = HTTPDNSProvider.mostAttempts
   ) async -> Result<ProviderReplies, UpstreamFailure> {
-    if let refusal = await refusal(of: asking, by: deadline, isLastResort: isLastResort) {
-      wasAway = true
+    let client = asking.clientShare
+    var refusal = health.refusal(of: client) ?? limits.refusal
+    if refusal == nil {
+      refusal = await health.refusal(of: client, by: deadline, isLastResort: isLastResort)
+    }
+    if let refusal {
+      health.wasNotAsked()
       return refused(asked, refusal)
     }
     var failure = UpstreamFailure.noTimeLeft
     var steps: [String] = []
     // While it gives no verdicts, a question costs one transfer to each server, and each but the last has the short patience.
-    let isSilent = isSilent
+    let pace = health.pace
     var left = attempts
-    var mayRepeat = left > 1 && !isSilent
-    let servers = servers
-    var places = order.servers[...]
+    var mayRepeat = left > 1 && !pace.isSilent
+    let servers = health.servers
+    var places = health.places[...]
     // The first server may be back: it has the short patience to give a verdict.
-    var isReturning = order.takeReturn(of: asking.clientShare)
+    var isReturning = health.takeReturn(of: client)
     if isReturning { places = [0] + places.filter { $0 != 0 } }
     // The clients of a question that is not wanted have been answered, so it gets no further transfers.
-    while left > 0, hasUnits, asking.isWanted, let index = places.popFirst() {
-      let isShort = isReturning || isSilent && left > 1 && !places.isEmpty
-      let time = min(isShort ? shortPatience : timeout, deadline - loop.now)
+    while left > 0, limits.hasUnits, asking.isWanted, let index = places.popFirst() {
+      let isShort = isReturning || pace.isSilent && left > 1 && !places.isEmpty
+      let time = min(isShort ? health.pace.shortPatience : settings.timeout, deadline - loop.now)
       isReturning = false
       guard time >= HTTPDNSProvider.shortestAttempt else { break }
       switch await ask(servers[index], asked, for: asking, timeout: time) {
       case .success(let replies): return .success(replies)
       case .failure(let problem):
-        failure = problem
-        failure.reason = "\(servers[index]): \(problem.reason)"
-        // A server that answers other names was found and reached.
-        if problem.transport?.kind == .timeout, !patience.hasSeveralWithout { failure.advice = "" }
-        if !problem.isCancelled { lastFailure = (failure.reason, failure.advice, loop.now) }
+        failure = health.recordFailure(problem, at: servers[index])
         steps.append(failure.explanation)
         failure.steps = steps
         switch problem.consequence {
@@ -272,27 +252,6 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     return .failure(failure)
   }
 
-  /// Whether these are still the current servers.
-  func isCurrent(_ servers: [ProviderServer]) -> Bool {
-    servers.count == self.servers.count && zip(servers, self.servers).allSatisfy { $0 === $1 }
-  }
-
-  /// Why the provider is not asked now; nil if it is. If no other upstream is left, waits for a server that can be reached.
-  private func refusal(
-    of asking: any QuestionInFlight, by deadline: BootInstant, isLastResort: Bool
-  ) async -> UpstreamFailure? {
-    func isPausing() -> Bool { pause.left(now: loop.now) != nil }
-    if isPausing(), !pause.mayTry(asking.clientShare, now: loop.now) { return pausing }
-    guard hasUnits else { return unitsUsedUp }
-    if order.hasLosses { areWanted() }
-    while order.isOutOfReach {
-      let left = deadline - loop.now - HTTPDNSProvider.shortestAttempt
-      guard isLastResort, left > .zero, !servers.isEmpty else { return outOfReach }
-      await arrivals.wait(atMost: left) { order.isOutOfReach }
-    }
-    return isPausing() && !pause.takeTrial(asking.clientShare, now: loop.now) ? pausing : nil
-  }
-
   /// Counts questions that are not sent.
   private func refused(
     _ asked: AskedQuestions, _ refusal: UpstreamFailure
@@ -302,56 +261,38 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     return .failure(refusal)
   }
 
-  private var pausing: UpstreamFailure {
-    var refusal = UpstreamFailure(.other, "pausing: \(pauseReason.text)", .notAsked)
-    refusal.advice = pauseReason.remedy
-    refusal.isLogged = true
-    return refusal
-  }
-
-  private var unitsUsedUp: UpstreamFailure {
-    var refusal = UpstreamFailure(
-      .other, "units_per_day (\(settings.unitsPerDay)) used up\(limitOwner); resets at 00:00 UTC", .notAsked)
-    refusal.isLogged = isLimitLogged
-    return refusal
-  }
-
   /// Asks one server. Repeats the transfer if the signature may have been refused for its time and the reply corrected
   /// our clock, since not every provider distinguishes that from a wrong key. Each transfer counts against
   /// `requests_per_second`.
-  func ask(
+  private func ask(
     _ server: ProviderServer, _ asked: AskedQuestions, for asking: any QuestionInFlight, timeout: Duration
   ) async -> Result<ProviderReplies, UpstreamFailure> {
     let end = loop.now + timeout
     guard let transport = await server.transport(timeout: timeout) else {
       return .failure(
-        hasFailed(
+        health.hasFailed(
           UpstreamFailure(HTTPFailure(.unreachable, ProviderServer.notFound)), at: server, asking, sentAt: loop.now))
     }
     guard end - loop.now >= HTTPDNSProvider.shortestAttempt else {
       return .failure(UpstreamFailure(.noReachableAuthority, "its name was resolved too late", .notAsked))
     }
     // Others may have been sent while the server's name was resolved.
-    guard hasUnits else { return refused(asked, unitsUsedUp) }
-    guard limit.take(now: loop.now.nanoseconds) else {
-      let reason = "more than requests_per_second (\(settings.requestsPerSecond))"
-      return refused(asked, UpstreamFailure(.other, reason, .limit))
-    }
+    if let refusal = limits.take() { return refused(asked, refusal) }
     // Compare offsets instead of asking whether this reply changed the clock: of several concurrent refusals, only the
     // first reply changes it.
     let offset = clock.offset
     var sentAt = loop.now
     var result = await transfer(transport, server, asked, for: asking, timeout: end - loop.now)
     if case .failure(let failure) = result, failure.report?.mayBeTheClock == true, clock.offset != offset,
-      end - loop.now >= HTTPDNSProvider.shortestAttempt, maySend()
+      end - loop.now >= HTTPDNSProvider.shortestAttempt, limits.mayRepeat()
     {
       sentAt = loop.now
       result = await transfer(transport, server, asked, for: asking, timeout: end - loop.now)
     }
     switch result {
-    case .success(let replies) where replies.hasVerdict: hasVerdict(of: server, on: asking, sentAt: sentAt)
+    case .success(let replies) where replies.hasVerdict: health.hasVerdict(of: server, on: asking, sentAt: sentAt)
     case .success: break
-    case .failure(let failure): result = .failure(hasFailed(failure, at: server, asking, sentAt: sentAt))
+    case .failure(let failure): result = .failure(health.hasFailed(failure, at: server, asking, sentAt: sentAt))
     }
     return result
   }
@@ -361,7 +302,7 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     timeout: Duration
   ) async -> Result<ProviderReplies, UpstreamFailure> {
     let begin = loop.now
-    isSent(to: server, transport, asking)
+    health.isSent(to: server, transport, asking)
     let result = await exchange(transport, server, asked, for: asking, timeout: timeout)
     if case .failure(let failure) = result, failure.isCancelled { return result }
     if case .failure(let failure) = result, let cause = failure.cause { counters.values.failures.count(cause) }
@@ -378,39 +319,35 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     let begin = loop.preciseNow
     // A transfer is charged in full unless the answer shows its cost, since the provider's accounting is unknown.
     let most = dialect.billing.units(answers: asked.count)
-    let billed = BilledRequest(asking, of: self, units: most)
+    let billed = BilledRequest(asking, within: limits, units: most)
     defer { billed.end() }
     let outcome = await transport.send(request, for: billed, timeout: timeout)
     counters.values.transfers += outcome.timesSent
     switch outcome {
     case .failure(let reason):
       // The request may have arrived, and the provider bills what arrives.
-      pay(most * reason.timesSent)
+      limits.pay(most * reason.timesSent)
       var failure = UpstreamFailure(reason)
       failure.advice = reason.remedy(settings)
       return .failure(failure)
     case .response(let response) where loop.hasSlept(since: begin, waitingFor: timeout):
-      pay(most * response.timesSent)
+      limits.pay(most * response.timesSent)
       var failure = UpstreamFailure(HTTPFailure(.timeout, "the machine has slept"))
       failure.cause = .slept
       return .failure(failure)
     case .response(let response):
       counters.values.roundTrips.observe(loop.preciseNow - begin)
-      if let date = response.date {
-        if server.isVerified { clock.learn(date, wallTime: loop.wallTime) }
-        clockDifference = date - clock.unixTime(wallTime: loop.wallTime)
-        datedClockDifference = date - loop.wallTime
-      }
+      if let date = response.date { clock.note(date, isAuthenticated: server.isVerified, wallTime: loop.wallTime) }
       do throws(HTTPDNSFailure) {
         let replies = ProviderReplies(
           server: server.description, results: try results(asked, response))
         let count = replies.results.count {
           if case .success(let answer) = $0.result { !answer.isNegative } else { false }
         }
-        pay(dialect.billing.units(answers: count) + most * (response.timesSent - 1))
+        limits.pay(dialect.billing.units(answers: count) + most * (response.timesSent - 1))
         return .success(replies)
       } catch {
-        pay(most * response.timesSent)
+        limits.pay(most * response.timesSent)
         return .failure(failed(error, response))
       }
     }
@@ -440,42 +377,95 @@ final class HTTPDNSProvider: Upstream, @unchecked Sendable {
     return [(asked.first, .success(try dialect.answer(to: asked.first, from: response)))]
   }
 
-  func pay(_ units: Int) {
-    if let heir { return heir.pay(units) }
-    counters.values.units += units
-    guard units > 0 else { return }
-    let own = budget.spend(units, unixTime: loop.wallTime, now: loop.now.nanoseconds)
-    sharing?.spent(own: budget.spent, day: budget.day)
-    if let milestone = sharing == nil ? own : newMilestone() {
-      isLimitLogged = milestone == 100
-      let rest = milestone < 100 ? "" : "; the provider is not asked until 00:00 UTC"
-      note(
-        .warning, "provider \(name): \(milestone) % of units_per_day (\(settings.unitsPerDay)) used\(limitOwner)\(rest)"
-      )
-    }
-    isRetired ? ledger?.hasLeft(name, budget) : ledger?.didSpend()
-  }
-
-  /// Begins to pause, and logs a remedy.
-  func pauses(for length: Duration, because text: String, _ remedy: String) {
-    counters.values.demotions.count(.aside)
-    pauseReason = (text, remedy)
-    let help = remedy.isEmpty ? "" : "; \(remedy)"
-    note(.warning, "provider \(name): \(text); pausing for \(length.components.seconds) s\(help)")
-  }
-
   /// A human-readable remedy. It mentions the clock if that may be the cause: only a server authenticated by TLS
   /// corrects it.
-  func remedy(for reason: HTTPDNSFailure) -> String {
-    let isTimely = abs(clockDifference) < HTTPDNSProvider.oddClock
-    guard !isTimely, reason.mayBeTheClock else { return reason.remedy(settings) }
-    return "set the machine's clock, which differs from the provider's by \(abs(clockDifference)) s"
+  private func remedy(for reason: HTTPDNSFailure) -> String {
+    guard let difference = clock.oddDifference, reason.mayBeTheClock else { return reason.remedy(settings) }
+    return "set the machine's clock, which differs from the provider's by \(abs(difference)) s"
+  }
+
+  // MARK: Refreshes
+
+  /// For background work: one server, one transfer.
+  func refresh(
+    _ questions: [HTTPDNSQuestion], deadline: BootInstant
+  ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
+    loop.assertCurrent()
+    // Several refreshes may have started since `isFit` was true.
+    guard limits.hasSpare else {
+      let reason = "requests_per_second (\(settings.requestsPerSecond)) is left to clients"
+      return .failure(UpstreamFailure(.other, reason, .limit))
+    }
+    let asking = OwnQuestion(questions[0].name, now: loop.now)
+    let replies = await askServers(
+      asked(questions), for: asking, deadline: deadline, isLastResort: false, attempts: 1)
+    if case .failure(let failure) = replies, failure.consequence.isRemembered { health.refreshHasFailed() }
+    return replies.map { replies in
+      var answers: [HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>] = [:]
+      for question in questions {
+        answers[question] = replies.answer(to: question).map {
+          UpstreamAnswer(taken($0, to: question), server: replies.server)
+        }.mapError { UpstreamFailure($0) }
+      }
+      return answers
+    }
+  }
+
+  /// Composes one transfer for all questions. With several names, a question in flight may be asked again, since a
+  /// transfer asks for each of its names in each of its families.
+  ///
+  /// - Precondition: the dialect accepts this many names.
+  private func asked(_ questions: [HTTPDNSQuestion]) -> AskedQuestions {
+    guard questions.count > 1 else {
+      var question = questions[0]
+      question.clientSubnet = settings.clientSubnet.subnet(for: question.clientSubnet)
+      return .one(question)
+    }
+    let subnet = settings.clientSubnet.subnet(for: nil)
+    var names: [DomainName] = []
+    for question in questions where !names.contains(question.name) { names.append(question.name) }
+    let types = [RecordType.a, .aaaa].filter { type in questions.contains { $0.type == type } }
+    return .batch(QuestionBatch(names: names, types: types, clientSubnet: subnet))
+  }
+
+  // MARK: The time
+
+  /// Whether it has only servers whose certificates cannot be checked yet. If so, sends the question in the background, since
+  /// the response reports the time.
+  private func awaitsTime(toAsk question: HTTPDNSQuestion) -> Bool {
+    guard !timeRequests.isTimeKnown, !health.servers.isEmpty, health.servers.allSatisfy(\.isVerified) else {
+      return false
+    }
+    health.wasNotAsked()
+    if !health.isPausing, timeRequests.take(now: loop.now) {
+      loop.startTask { [self] in await askForTime(question) }
+    }
+    return true
+  }
+
+  private func askForTime(_ question: HTTPDNSQuestion) async {
+    let asking = OwnQuestion(question.name, now: loop.now)
+    let before = counters.values.transfers
+    for server in health.servers {
+      _ = await ask(server, .one(question), for: asking, timeout: settings.timeout)
+      if timeRequests.isTimeKnown { break }
+    }
+    timeRequests.ended(hasReachedServer: counters.values.transfers > before, now: loop.now)
   }
 }
 
-extension ServerOrder {
-  init(servers: Int, _ settings: Configuration.Provider) {
-    self.init(
-      count: servers, attemptsBeforeSwitch: settings.attemptsBeforeSwitch, returnToFirst: settings.returnToFirst)
+extension UpstreamTraits {
+  fileprivate init(_ settings: Configuration.Provider, _ dialect: any Dialect, mostNames: Int) {
+    self.init(timeout: settings.timeout)
+    trustsAD = settings.trustsAD
+    knowsDNSSECFlags = settings.kind.knowsDNSSECFlags
+    clientSubnet = settings.clientSubnet
+    subnetsPerName = settings.subnetsPerName
+    let billing = dialect.billing
+    if billing.isBilled {
+      refreshPrice = RefreshPrice(
+        isBilled: true, perTransfer: billing.unitsPerTransfer, perAnswer: billing.unitsPerAnswer)
+    }
+    self.mostNames = mostNames
   }
 }

@@ -30,6 +30,6 @@ package struct ProviderCounters: Sendable, Equatable {
 
 /// The counters of the providers of one name. After a reload, the new provider continues them, together with transfers of the
 /// old one that are still in flight. Resolver's loop only.
-final class SharedProviderCounters {
+package final class SharedProviderCounters {
   var values = ProviderCounters()
 }

@@ -1,13 +1,4 @@
 // ProviderReport.swift -- the state of a provider, in human-readable values.
-//
-// Resolver's loop only, since it reads the provider's state.
-
-import Configuration
-import DNSWire
-import EventLoop
-import HTTPClient
-import Logging
-import Telemetry
 
 /// The state and the usage of a provider.
 package struct ProviderReport: Sendable, Equatable {
@@ -91,79 +82,4 @@ package struct ProviderReport: Sendable, Equatable {
 
   /// A provider that is up and has not been used.
   package init(name: String) { self.name = name }
-}
-
-extension HTTPDNSProvider {
-  var report: ProviderReport {
-    loop.assertCurrent()
-    var report = ProviderReport(name: name)
-    let (now, time) = (loop.now.nanoseconds, loop.wallTime)
-    var today = budget
-    let isOpen = today.isOpen(unixTime: time, now: now)
-    report.unitsToday = today.spent
-    report.unitsPerDay = settings.unitsPerDay
-    report.fleetUnits = sharing.map { today.spent + $0.othersUnits(own: today.spent, day: today.day) }
-    report.counters = counters.values
-    if let lastFailure {
-      report.lastFailure = lastFailure.text
-      report.lastFailureAge = loop.now - lastFailure.at
-    }
-    report.clockDifference = datedClockDifference
-    report.server = order.first.map { "\(servers[$0])" }
-    func unixTime(_ instant: BootInstant) -> Int64 { time - (loop.now - instant).components.seconds }
-    if let left = pause.left(now: loop.now) {
-      report.advice = pauseReason.remedy
-      report.state = .pausing(pauseReason.text, until: time + (left.nanoseconds + 999_999_999) / 1_000_000_000)
-    } else if order.isOutOfReach {
-      report.state = .unreachable(since: order.loss.map { unixTime($0.since) }, lossReason)
-      report.advice = outOfReach.advice
-      report.nextAttempt = nextHandshake
-    } else if !isOpen {
-      report.state = .noUnits(until: (today.day + 1) * 86_400)
-    } else if patience.isSilent(now: loop.now), let since = patience.silentSince {
-      report.state = .noAnswers(since: unixTime(since))
-      report.advice = lastFailure?.advice ?? ""
-    }
-    return report
-  }
-}
-
-extension HTTPDNSProvider {
-  /// The failure of a provider whose servers are all left out.
-  var outOfReach: UpstreamFailure {
-    var failure = UpstreamFailure(.noReachableAuthority, "unreachable: \(lossReason)", .notAsked)
-    failure.advice = order.loss?.advice ?? ""
-    return failure
-  }
-
-  /// Why no server can be reached, human-readable.
-  var lossReason: String {
-    guard let loss = order.loss else { return ServerSchedule.switchedOffText }
-    let others = servers.count > 1 ? " and the others" : ""
-    return order.losses.first { $0.loss == loss }.map { "\(servers[$0.server])\(others): \(loss.reason)" }
-      ?? loss.reason
-  }
-}
-
-/// What was logged last about a provider.
-struct LoggedStanding: Equatable {
-  var isSilent = false
-  var isOutOfReach = false
-  /// The number of the server that is asked first.
-  var server: Int? = 0
-}
-
-extension HTTPDNSProvider {
-  /// Logs at level debug what has changed since the last call.
-  func logStanding() {
-    let isSilent = isSilent
-    let standing = LoggedStanding(isSilent: isSilent, isOutOfReach: order.isOutOfReach, server: order.first)
-    guard standing != loggedStanding else { return }
-    let hasComeBack = (loggedStanding.isSilent || loggedStanding.isOutOfReach) && !isSilent && !standing.isOutOfReach
-    loggedStanding = standing
-    if standing.isOutOfReach { return note(.debug, "provider \(name): \(outOfReach.reason)") }
-    if isSilent { return note(.debug, "provider \(name): no answers") }
-    let server = standing.server.map { "\(servers[$0])" } ?? "none"
-    note(.debug, "provider \(name): \(hasComeBack ? "is back; " : "")\(server) is asked first")
-  }
 }

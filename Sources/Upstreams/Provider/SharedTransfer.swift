@@ -5,9 +5,8 @@
 import EventLoop
 import FairShares
 
-/// A transfer for several questions in flight: both address families of a name. `@unchecked Sendable` because tasks on the
-/// loop capture it.
-final class SharedTransfer: QuestionInFlight, QuestionCarrier, @unchecked Sendable {
+/// A transfer for several questions in flight: both address families of a name.
+final class SharedTransfer: QuestionInFlight, QuestionCarrier {
   private let loop: any Loop
   private let waiters: Waiters
   private var outcome: Result<ProviderReplies, UpstreamFailure>?

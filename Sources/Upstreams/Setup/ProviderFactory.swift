@@ -49,23 +49,26 @@ package struct ProviderFactory {
     self.note = note
   }
 
+  /// - Parameter counters: those of the provider that has had the name.
   /// - Throws: `HTTPSetupError` if a CA file, a pin, a key or a name is unusable.
-  func make(_ provider: Configuration.Provider) throws(HTTPSetupError) -> any Upstream {
+  func make(
+    _ provider: Configuration.Provider, _ counters: SharedProviderCounters = SharedProviderCounters()
+  ) throws(HTTPSetupError) -> any ConfiguredUpstream {
     var servers: [ProviderServer] = []
     for server in provider.servers { servers.append(try make(server, of: provider)) }
-    if case .table(let source) = provider.kind { return table(source, provider, servers) }
+    if case .table(let source) = provider.kind { return table(source, provider, counters, servers) }
     switch provider.kind {
     case .emas(let account) where account.isScheduled:
       return try scheduled(
-        provider, by: EMASSchedule(accountID: account.accountID, region: account.region.rawValue),
+        provider, counters, by: EMASSchedule(accountID: account.accountID, region: account.region.rawValue),
         identity: "\(account.accountID) \(provider.scheme) \(account.region)", bootServers: servers)
     case .alidns(_, _, isScheduled: true):
       return try scheduled(
-        provider, by: AliDNSServerList(path: provider.path, isEncrypted: provider.scheme == .https),
+        provider, counters, by: AliDNSServerList(path: provider.path, isEncrypted: provider.scheme == .https),
         identity: "\(provider.scheme)", bootServers: servers)
     default:
       return HTTPDNSProvider(
-        provider, dialect: try dialect(of: provider), servers: servers, loop: loop, ledger: ledger,
+        provider, dialect: try dialect(of: provider), servers: servers, loop: loop, counters: counters, ledger: ledger,
         certificateClock: certificateClock, note: note)
     }
   }
@@ -73,7 +76,8 @@ package struct ProviderFactory {
   /// Creates a provider that fetches the list of its servers from boot servers, which answer questions as well until it has
   /// come; those of Alibaba Cloud DNS also after that, as the last ones.
   private func scheduled(
-    _ provider: Configuration.Provider, by source: any ServerListSource, identity: String,
+    _ provider: Configuration.Provider, _ counters: SharedProviderCounters, by source: any ServerListSource,
+    identity: String,
     bootServers: [ProviderServer]
   ) throws(HTTPSetupError) -> HTTPDNSProvider {
     let (note, name) = (note, provider.name)
@@ -91,7 +95,8 @@ package struct ProviderFactory {
       timeout: provider.timeout, loop: loop
     ) { note($0, "provider \(name): \($1)") }
     let scheduled = HTTPDNSProvider(
-      provider, dialect: try dialect(of: provider), servers: bootServers, loop: loop, ledger: ledger,
+      provider, dialect: try dialect(of: provider), servers: bootServers, loop: loop, counters: counters,
+      ledger: ledger,
       schedule: schedule, certificateClock: certificateClock, note: note)
     schedule.onList = { [weak scheduled] listed in
       let servers = listed.compactMap { server in
@@ -102,13 +107,14 @@ package struct ProviderFactory {
           tlsName: isEMAS && provider.scheme == .http ? host.text : provider.tlsName, path: provider.path)
         return try? make(server, of: provider)
       }
-      scheduled?.use(servers + (isEMAS ? [] : bootServers))
+      scheduled?.health.use(servers + (isEMAS ? [] : bootServers))
     }
     return scheduled
   }
 
   private func table(
-    _ source: Configuration.TableSource, _ provider: Configuration.Provider, _ servers: [ProviderServer]
+    _ source: Configuration.TableSource, _ provider: Configuration.Provider, _ counters: SharedProviderCounters,
+    _ servers: [ProviderServer]
   ) -> TableProvider {
     let origin: TableProvider.Source =
       switch source.location {
@@ -116,7 +122,7 @@ package struct ProviderFactory {
       case .url: .servers(servers, target: provider.path, host: source.host)
       }
     return TableProvider(
-      provider, origin, interval: source.interval, ttl: source.ttl.ttl, loop: loop,
+      provider, origin, interval: source.interval, ttl: source.ttl.ttl, loop: loop, counters: counters,
       watch: { [loop] path, changed in PathWatch([path], on: loop, changed: changed) }, note: note)
   }
 

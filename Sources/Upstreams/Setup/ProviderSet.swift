@@ -44,12 +44,18 @@ package struct ProviderSet {
     }
   }
 
-  private var members: [(made: Member, upstream: any Upstream)] = []
+  private var members: [(made: Member, upstream: any ConfiguredUpstream)] = []
 
   package init() {}
 
   /// The upstreams, in the order of the configuration.
-  package var upstreams: [any Upstream] { members.map(\.upstream) }
+  package var upstreams: [any ConfiguredUpstream] { members.map(\.upstream) }
+
+  /// Starts background work: when the daemon begins to serve, and after each reload.
+  package func start() { for member in members { member.upstream.start() } }
+
+  /// Discards connections and failures after a change of network.
+  package func networkHasChanged() { for member in members { member.upstream.networkHasChanged() } }
 
   /// Returns the providers of another configuration. A provider with unchanged settings is reused, with its
   /// connections, its health and its memory; the others are created.
@@ -68,21 +74,22 @@ package struct ProviderSet {
         continue
       }
       do throws(HTTPSetupError) {
-        next.members.append((wanted, try factory.make(settings)))
+        let counters = upstream(named: settings.name)?.counters ?? SharedProviderCounters()
+        next.members.append((wanted, try factory.make(settings, counters)))
       } catch { throw ProviderSetupError(provider: settings.name, reason: error) }
     }
     return next
   }
 
-  /// Retires the providers that are not in the next set, and hands their state to the provider of the same name.
+  /// Retires the providers that are not in the next set, for those of the same name.
   package func retire(for next: ProviderSet) {
     for member in members where !next.members.contains(where: { $0.upstream === member.upstream }) {
-      let heir = next.members.first { $0.made.settings.name == member.made.settings.name }?.upstream
-      if let heir = heir as? any CountingUpstream, let upstream = member.upstream as? any CountingUpstream {
-        heir.counters = upstream.counters
-      }
-      member.upstream.retire(for: heir)
+      member.upstream.retire(for: next.upstream(named: member.upstream.name))
     }
+  }
+
+  private func upstream(named name: String) -> (any ConfiguredUpstream)? {
+    members.first { $0.upstream.name == name }?.upstream
   }
 }
 

@@ -13,7 +13,7 @@ import Logging
 import Telemetry
 
 /// A provider that answers from a table of names and addresses that the operator maintains.
-final class TableProvider: Upstream, @unchecked Sendable {
+final class TableProvider: ConfiguredUpstream {
   /// The origin of a table.
   enum Source {
     /// A file, which the daemon watches.
@@ -23,9 +23,8 @@ final class TableProvider: Upstream, @unchecked Sendable {
   }
 
   private let settings: Configuration.Provider
-  let trustsAD = false
-  let knowsDNSSECFlags = false
-  let answersAtOnce = true
+  let name: String
+  let traits: UpstreamTraits
   private let source: Source
   private let interval: Duration
   private let ttl: UInt32
@@ -37,7 +36,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
   /// The file or the server that the current table comes from.
   private(set) var origin = ""
   /// Counters of the fetches.
-  var counters = SharedProviderCounters()
+  let counters: SharedProviderCounters
   private var entityTag: String?
   /// Why the last read or fetch failed, human-readable; nil if it succeeded.
   private(set) var problem: String?
@@ -62,9 +61,15 @@ final class TableProvider: Upstream, @unchecked Sendable {
   ///   - note: logs one line for the operator.
   init(
     _ settings: Configuration.Provider, _ source: Source, interval: Duration, ttl: UInt32, loop: any Loop,
+    counters: SharedProviderCounters = SharedProviderCounters(),
     watch: @escaping (String, @escaping () -> Void) -> AnyObject?, note: @escaping ProviderNote
   ) {
+    name = settings.name
+    var traits = UpstreamTraits(timeout: settings.timeout)
+    traits.answersAtOnce = true
+    self.traits = traits
     self.settings = settings
+    self.counters = counters
     self.source = source
     self.interval = interval
     self.ttl = ttl
@@ -74,9 +79,10 @@ final class TableProvider: Upstream, @unchecked Sendable {
     self.note = note
   }
 
-  var name: String { settings.name }
-  var timeout: Duration { settings.timeout }
-  let clientSubnet = Configuration.ClientSubnet.none
+  let pace = UpstreamPace.prompt
+  /// It is never waited for.
+  let medianRoundTrip: Duration? = nil
+  let isFit = true
 
   /// Whether the table lists addresses for the question. Before the first table is loaded, any name may be listed.
   func serves(_ question: HTTPDNSQuestion) -> Bool {
@@ -96,6 +102,26 @@ final class TableProvider: Upstream, @unchecked Sendable {
     }
     return .success(UpstreamAnswer(answer, server: origin))
   }
+
+  func reasonToSkip(_ question: HTTPDNSQuestion, mayFallBack: Bool, isInUse: () -> Bool) -> UpstreamFailure? { nil }
+
+  /// What answers at once is not refreshed.
+  func refresh(
+    _ questions: [HTTPDNSQuestion], deadline: BootInstant
+  ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
+    .failure(.unserved)
+  }
+
+  func forgetNotListed(_ names: NameSelection) -> Int { 0 }
+
+  /// No question of a client is a transfer, and no verdict comes after a silence.
+  func follow(by observer: any TransferObserver, onRecovery: @escaping () -> Void) {}
+
+  /// It bills nothing.
+  func share(units: (any UnitSharing)?) {}
+
+  /// Its timer ends with it.
+  func retire(for heir: (any ConfiguredUpstream)?) {}
 
   private var noTable: UpstreamFailure {
     var failure = UpstreamFailure.absent(.notLoaded, problem.map { ": \($0)" } ?? "")
@@ -154,7 +180,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
       return
     }
     let number = readings
-    Task(executorPreference: loop) { [self] in
+    loop.startTask { [self] in
       let outcome = await TableReading.outcome(of: size, on: loop) { () throws(TableFile.Fault) in
         try TableFile.table(path)
       }
@@ -171,7 +197,7 @@ final class TableProvider: Upstream, @unchecked Sendable {
 
   private func load() {
     guard loading == nil, case .servers(let servers, let target, let host) = source else { return }
-    loading = Task(executorPreference: loop) { [self] in
+    loading = loop.startTask { [self] in
       let isFresh = await fetch(servers, target, host)
       loading = nil
       hasLoaded = true
@@ -188,12 +214,12 @@ final class TableProvider: Upstream, @unchecked Sendable {
     if table != nil, let entityTag { fields.append(HTTPField("If-None-Match", entityTag)) }
     var (reason, remedy) = ("no server", "")
     for server in servers {
-      guard let transport = await server.transport(timeout: timeout) else {
+      guard let transport = await server.transport(timeout: settings.timeout) else {
         (reason, remedy) = ("\(server): \(ProviderServer.notFound)", "")
         continue
       }
       let begin = loop.now
-      let outcome = await transport.send(HTTPRequest(target: target, fields: fields), timeout: timeout)
+      let outcome = await transport.send(HTTPRequest(target: target, fields: fields), timeout: settings.timeout)
       counters.values.transfers += outcome.timesSent
       if case .response = outcome { counters.values.roundTrips.observe(loop.now - begin) }
       switch outcome {

@@ -179,6 +179,7 @@ final class Life {
   private func changeNetwork() {
     judge.networkHasChanged()
     networks += 1
+    provider.networkHasChanged()
     scene.resolver.assumeIsolated { $0.networkHasChanged() }
     scene.network.change(to: UInt32(1 + networks % 2))
     scene.cache.beginEpoch()
@@ -190,6 +191,7 @@ final class Life {
     loop.sleep(through: .seconds(Int64.random(in: 60...20_000, using: &random)))
     judge.hasWoken()
     refresher.hasSlept()
+    provider.networkHasChanged()
     scene.resolver.assumeIsolated { $0.networkHasChanged() }
     scene.cache.beginEpoch()
     refresher.networkHasChanged()

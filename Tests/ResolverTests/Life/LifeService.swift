@@ -284,7 +284,7 @@ extension HTTPResult {
 }
 
 /// A provider that reports its questions, with or without a waiting client.
-final class LifeProvider: Upstream {
+final class LifeProvider: TestUpstream {
   var onAsk: ((LifeQuestion) -> Void)?
   var onRecovery: (() -> Void)?
   var onHostile: ((LifeMalice) -> Void)?
@@ -308,17 +308,17 @@ final class LifeProvider: Upstream {
   }
 
   /// A unit for each transfer, so that the plan's budget applies to any dialect.
-  let refreshPrice = RefreshPrice.oneUnit
+  var traits: UpstreamTraits {
+    var traits = inner.traits
+    traits.refreshPrice = .oneUnit
+    return traits
+  }
 
   /// Billing units so far.
   var units: Int { inner.counters.values.units }
   var name: String { inner.name }
-  var trustsAD: Bool { inner.trustsAD }
-  var timeout: Duration { inner.timeout }
   var isFit: Bool { inner.isFit }
-  var mostNames: Int { inner.mostNames }
-
-  var clientSubnet: Configuration.ClientSubnet { inner.clientSubnet }
+  var pace: UpstreamPace { inner.pace }
   func serves(_ question: HTTPDNSQuestion) -> Bool { inner.serves(question) }
   func networkHasChanged() { inner.networkHasChanged() }
 
@@ -329,14 +329,10 @@ final class LifeProvider: Upstream {
     await inner.ask(question, deadline: deadline, isLastResort: isLastResort)
   }
 
-  var isSilent: Bool { inner.isSilent }
-  var shortPatience: Duration { inner.shortPatience }
-  var verdicts: VerdictTimes { inner.verdicts }
-
-  func reportRecovery(to report: @escaping () -> Void) {
-    inner.reportRecovery { [weak self] in
+  func follow(by observer: any TransferObserver, onRecovery: @escaping () -> Void) {
+    inner.health.onRecovery = { [weak self] in
       self?.onRecovery?()
-      report()
+      onRecovery()
     }
   }
 
