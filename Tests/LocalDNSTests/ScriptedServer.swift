@@ -144,7 +144,7 @@ final class ScriptedServer {
     streams.append(query)
     for action in onStream(query) {
       switch action {
-      case .reply(let octets): write(framed(octets)[...], descriptor)
+      case .reply(let octets): sendPortions([framed(octets)], descriptor)
       case .portions(let portions): sendPortions(portions[...], descriptor)
       case .close: drop(descriptor)
       case .replyFromElsewhere: break
@@ -152,18 +152,12 @@ final class ScriptedServer {
     }
   }
 
+  /// Sends one portion after the other: what the socket takes, and the rest in a later turn.
   private func sendPortions(_ portions: ArraySlice<[UInt8]>, _ descriptor: Int32) {
-    guard let first = portions.first, connections[descriptor] != nil else { return }
-    write(first[...], descriptor)
-    loop.schedule(after: .milliseconds(1)) { [weak self] in self?.sendPortions(portions.dropFirst(), descriptor) }
-  }
-
-  /// Sends what the socket takes, and the rest in a later turn.
-  private func write(_ octets: ArraySlice<UInt8>, _ descriptor: Int32) {
-    guard connections[descriptor] != nil, !octets.isEmpty else { return }
-    let count = max(0, octets.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) })
-    guard count < octets.count else { return }
-    loop.schedule(after: .milliseconds(1)) { [weak self] in self?.write(octets.dropFirst(count), descriptor) }
+    guard var first = portions.first, connections[descriptor] != nil else { return }
+    first.removeFirst(max(0, Glibc.send(descriptor, first, first.count, Int32(MSG_NOSIGNAL))))
+    let left = (first.isEmpty ? [] : [first]) + portions.dropFirst()
+    loop.schedule(after: .milliseconds(1)) { [weak self] in self?.sendPortions(left[...], descriptor) }
   }
 
   private func drop(_ descriptor: Int32) {
