@@ -1,4 +1,26 @@
 // CacheShard.swift -- a part of the cache: a hash table with chains, a list in order of last use, and a lock.
+//
+// A hit is the whole work of most queries, on as many threads as there are listeners, so it may neither allocate nor wait
+// for long. One table with one lock is simple, but then all threads wait for each other, and for every walk through the
+// table. A table without locks would let a thread read an entry that another one frees: it needs counters or epochs in
+// each hit, and a hit writes anyway, since it moves the entry in the list of uses. So there are shards:
+//
+// * A key's hash selects the shard by its bits from 32 on, and the bucket by its lowest ones. The hash has a random seed in
+//   each process, so that a client cannot choose names that meet in one bucket or shard.
+// * An entry is one block: a fixed part, TTL offsets, key, body. A hit finds it by its chain, copies the body into the
+//   caller's buffer and writes the TTLs into the copy, all under the lock.
+// * The bounds are those of all shards together (`CacheBudget`), since hashes do not spread evenly. An insertion evicts the
+//   least recently used entries of its own shard. If only the new entry is left there, `MessageCache.insert` goes on with
+//   the other shards. An entry of the cache file evicts nothing (`restore`).
+// * Time is a parameter, and nothing is removed because it expires. An expired entry may be stale data (`EntryLife`). It
+//   leaves when it is the least recently used one, when its key is stored again, or by a flush or a reload.
+// * An entry of one network is a miss on every other network. After a change of network, each other entry causes one refresh
+//   when it is used, unless it is immutable (`epoch`); clients get its data meanwhile. So a change costs nothing at once.
+// * The resolver refers to entries by their hash, never by a pointer. It compares the time of storage with that of `state`,
+//   and so recognises an entry that was replaced. Walks through the table (`CacheWalk`) hold the lock for 32 buckets.
+//
+// Whenever the lock is free, an entry is in one chain and once in the list, and `count` and `octets` are those of the list.
+// The budget is the sum over all shards, with their tables.
 
 import CHotPath
 import DNSWire
