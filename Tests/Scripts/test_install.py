@@ -1,5 +1,7 @@
 """test_install.py -- Scripts/install puts everything below DESTDIR, and removes what it has put there."""
 
+import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -64,6 +66,18 @@ class InstallTest(unittest.TestCase):
     self.run_script("--remove")
     self.assertEqual(self.files(), {"/etc/httpdnsd/httpdnsd.toml"})
     self.assertFalse((self.destination / "usr/local/share/doc/httpdnsd").exists())
+
+  def test_documents_link_to_what_is_installed(self) -> None:
+    """Each link's target is a file that is installed."""
+    self.run_script()
+    files = self.files()
+    documents = [Path(path) for path in files if path.endswith(".md")]
+    self.assertGreater(len(documents), 10)
+    for document in documents:
+      text = Path(f"{self.destination}{document}").read_text(encoding="utf-8")
+      for target in re.findall(r"\]\(([^)#\s]+)", text):
+        if "://" not in target:
+          self.assertIn(os.path.normpath(document.parent / target), files, document)
 
   def test_a_configuration_that_is_there_stays(self) -> None:
     """Also when it is installed again."""
