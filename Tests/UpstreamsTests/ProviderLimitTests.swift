@@ -121,8 +121,9 @@ import Testing
       dialect: AliDNSDialect(credential: nil, isEncrypted: true),
       certificateClock: CertificateClock(buildTime: 2_000_000_000) { 0 })
     let question = HTTPDNSQuestion(name: DomainName(text: www)!, type: .a)
+    #expect(scene.provider.reasonToSkip(question, mayFallBack: false) { true } == nil)
     for _ in 0..<3600 {
-      #expect(scene.provider.reasonToSkip(question, mayFallBack: true) { true } != nil)
+      #expect(scene.provider.reasonToSkip(question, mayFallBack: true) { true } == .noTime)
       scene.loop.advance(by: .seconds(1))
     }
     // After 5, 10, 20, 40, 60 s and so on, and the next question, until the units are used up.
@@ -174,7 +175,12 @@ import Testing
       #expect(scene.provider.limits.refusalOfNewNames() == nil)
       #expect(scene.ask().isAnswer)
     }
-    #expect(scene.provider.limits.refusalOfNewNames()?.reason.contains("units_reserve (10)") == true)
+    let question = HTTPDNSQuestion(name: DomainName(text: www)!, type: .a)
+    for mayFallBack in [true, false] {
+      let refusal = scene.provider.reasonToSkip(question, mayFallBack: mayFallBack) { false }
+      #expect(refusal?.reason.contains("units_reserve (10)") == true)
+      #expect(scene.provider.reasonToSkip(question, mayFallBack: mayFallBack) { true } == nil)
+    }
     #expect(successes(scene.askAtOnce([www, www])) == 2)
     // Where nothing is left at all it says so itself.
     #expect(scene.provider.limits.refusalOfNewNames() == nil)

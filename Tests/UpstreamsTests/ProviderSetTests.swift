@@ -145,6 +145,19 @@ import Testing
     #expect(later.budget(of: "a", perDay: 15).spent == 20)
   }
 
+  @Test func `all providers begin, and hear of a change of network`() throws {
+    let file = TemporaryFile("{\"service\":\"s\",\"enable\":1,\"domainlist\":[]}")
+    let table = "[[provider]]\nname = \"t\"\nkind = \"table\"\nfile = \"\(file.path)\"\n"
+    let set = try ProviderSet().following(configuration(table + provider("a") + provider("b")), factory)
+    let first = try #require(set.upstreams[0] as? TableProvider)
+    #expect(first.table == nil)
+    set.start()
+    #expect(first.table != nil)
+    #expect(set.upstreams.dropFirst().allSatisfy { $0.pace.verdicts.recoveredAt < loop.now })
+    set.networkHasChanged()
+    #expect(set.upstreams.dropFirst().allSatisfy { $0.pace.verdicts.recoveredAt == loop.now })
+  }
+
   @Test func `removed providers are released when nothing is in flight`() throws {
     weak var old: HTTPDNSProvider?
     var set = try ProviderSet().following(configuration(provider("a")), factory)
