@@ -181,6 +181,7 @@ import Testing
       #expect(refusal?.reason.contains("units_reserve (10)") == true)
       #expect(scene.provider.reasonToSkip(question, mayFallBack: mayFallBack) { true } == nil)
     }
+    #expect(scene.provider.counters.values.refusals == 2)
     #expect(successes(scene.askAtOnce([www, www])) == 2)
     // Where nothing is left at all it says so itself.
     #expect(scene.provider.limits.refusalOfNewNames() == nil)

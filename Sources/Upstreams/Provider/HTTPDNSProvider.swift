@@ -124,6 +124,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
     loop.assertCurrent()
     if mayFallBack, awaitsTime(toAsk: question) { return .noTime }
     guard let refusal = limits.refusalOfNewNames(), !isInUse() else { return nil }
+    counters.values.refusals += 1
     return refusal
   }
 

@@ -92,7 +92,6 @@ final class ProviderLimits {
     guard budget.isOpen(unixTime: unixTime, now: now, reserve: others),
       !budget.isOpen(unixTime: unixTime, now: now, reserve: others + reserve)
     else { return nil }
-    counters.values.refusals += 1
     return UpstreamFailure(
       .other,
       "units_per_day (\(settings.unitsPerDay)) used up except units_reserve (\(reserve)), which is for names in use",
