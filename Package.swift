@@ -71,7 +71,8 @@ let layer1: [Target] =
   + module("HTTPMessage")
   + module("Ciphers", ["CCrypto"], tests: ["DNSWire"])
   + module("Configuration", ["DNSWire", "Ciphers", "Files", "CProcess", "CTOML"])
-  + module("Telemetry", [logging])
+  + module("JSON", ["CJSON"])
+  + module("Telemetry", ["JSON", logging])
   + module("Files")
   + module("ServiceManager", ["EventLoop"])
   + module("Streams", ["EventLoop", "CTLS"], tests: ["TLSTestSupport"])
@@ -81,7 +82,7 @@ let layer1: [Target] =
 // Layer 2: one responsibility each. Some know others of the layer: Listener FairShares, Persistence MessageCache, Fleet
 // Store and Persistence, Ranking what it measures with and what it puts in order.
 let layer2: [Target] =
-  module("HTTPDNS", ["DNSWire", "Ciphers", "HTTPMessage", "CJSON"], data: true)
+  module("HTTPDNS", ["DNSWire", "Ciphers", "HTTPMessage", "JSON"], data: true)
   + module("MessageCache", ["DNSWire", "CHotPath"])
   + module("Routing", ["DNSWire", "Files", "PublicSuffixes"])
   + module("Listener", ["EventLoop", "FairShares", "CSocket", "CEvent"])
@@ -106,8 +107,8 @@ let layer2: [Target] =
 
 // Layer 3: the parts of the daemon. What clients meet and whom it asks do not know each other.
 let daemonLibraries: [Target.Dependency] = [
-  "DNSWire", "EventLoop", "Ciphers", "Configuration", "Telemetry", "HTTPDNS", "MessageCache", "Routing", "Listener",
-  "HTTPMessage", "HTTPClient", "LocalDNS", "NetworkWatch", "Refresh", "Persistence", "CSocket", "CHotPath",
+  "DNSWire", "EventLoop", "Ciphers", "Configuration", "JSON", "Telemetry", "HTTPDNS", "MessageCache", "Routing",
+  "Listener", "HTTPMessage", "HTTPClient", "LocalDNS", "NetworkWatch", "Refresh", "Persistence", "CSocket", "CHotPath",
   "ServiceManager", "Files",
   "PublicSuffixes", "FairShares", "Ranking", "Probing", "Fleet", "Store", logging,
 ]
@@ -144,7 +145,7 @@ let layer3: [Target] =
     "Resolver",
     [
       "Frontend", "Upstreams", "DNSWire", "EventLoop", "Configuration", "MessageCache", "Routing", "Refresh", "Ranking",
-      "Fleet", "HTTPDNS", "LocalDNS", "Persistence", "FairShares", "Files", "Telemetry",
+      "Fleet", "HTTPDNS", "JSON", "LocalDNS", "Persistence", "FairShares", "Files", "Telemetry",
     ])
 
 // Layer 4: the assembly and the two HTTP faces. Layer 5: the programs.
@@ -163,7 +164,7 @@ let programs: [Target] =
     [
       "DNSWire", "EventLoop", "Configuration", "MessageCache", "HTTPMessage", "HTTPServer", "Frontend", "Upstreams",
       "Resolver", "Ranking", "Fleet", "Store", "Persistence",
-      "Forwarder", "Telemetry", "CAccess", "CJSON",
+      "Forwarder", "JSON", "Telemetry", "CAccess",
     ],
     tests: ["HTTPTestSupport", logging])
   + module(
@@ -185,7 +186,7 @@ let programs: [Target] =
       cSettings: glibc, swiftSettings: strict),
     .executableTarget(
       name: "httpdns-simulator",
-      dependencies: ["HTTPMessage", "HTTPServer", "EventLoop", "DNSWire", "CCrypto", "CJSON", argumentParser],
+      dependencies: ["HTTPMessage", "HTTPServer", "EventLoop", "DNSWire", "CCrypto", "JSON", argumentParser],
       cSettings: glibc, swiftSettings: strict),
     .testTarget(
       name: "SimulatorTests",

@@ -204,11 +204,7 @@ json_status parse(json_text &text, const char *octets, size_t count, dom::elemen
 
 }  // namespace
 
-json_status json_open(const void *octets, size_t count, json_text **text, json_value *root) {
-  return json_open_within(JSON_MAXIMUM_OCTETS, octets, count, text, root);
-}
-
-json_status json_open_within(size_t limit, const void *octets, size_t count, json_text **text, json_value *root) {
+json_status json_open(size_t limit, const void *octets, size_t count, json_text **text, json_value *root) {
   if (count > limit) return JSON_TOO_LARGE;
   if (count == 0) return JSON_MALFORMED;
   std::unique_ptr<json_text> taken = take_text(count);

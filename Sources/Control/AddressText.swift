@@ -1,5 +1,6 @@
 // AddressText.swift -- what ranking knows of an address, as text and as JSON.
 
+import JSON
 import Ranking
 import Resolver
 import Telemetry

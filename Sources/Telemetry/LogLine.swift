@@ -1,5 +1,6 @@
 // LogLine.swift -- an event as one line: plain text or a JSON object.
 
+import JSON
 import Logging
 
 /// The format of log lines.
@@ -81,7 +82,7 @@ public struct LogLine: Sendable {
       text += ","
       JSONText.append(LogLine.reserved.contains(field.key) ? "\(field.key)_" : field.key, to: &text)
       text += ":"
-      JSONText.append(field.value, to: &text)
+      text += field.value.json
     }
     return text + "}"
   }
@@ -113,6 +114,15 @@ extension LogValue {
     }
   }
 
+  var json: String {
+    switch self {
+    case .text(let text): JSONText.string(text)
+    case .number(let digits): digits
+    case .list(let values): JSONText.array(values.map(\.json))
+    case .fields(let fields): JSONText.object(fields.map { ($0.key, $0.value.json) })
+    }
+  }
+
   /// A metadata value of swift-log; dictionaries are sorted by key.
   init(_ value: Logger.MetadataValue) {
     switch value {
@@ -129,9 +139,4 @@ extension LogField {
   static func sorted(_ metadata: Logger.Metadata) -> [LogField] {
     metadata.sorted { $0.key < $1.key }.map { LogField($0.key, LogValue($0.value)) }
   }
-}
-
-extension Unicode.Scalar {
-  /// C0, DEL, C1, and the separators that some readers treat as line ends.
-  var isControl: Bool { value < 0x20 || 0x7F...0x9F ~= value || value == 0x2028 || value == 0x2029 }
 }

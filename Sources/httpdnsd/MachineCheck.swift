@@ -7,6 +7,7 @@ import EventLoop
 import Forwarder
 import Glibc
 import HTTPClient
+import JSON
 import LocalDNS
 import Ranking
 import Resolver

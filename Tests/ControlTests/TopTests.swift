@@ -4,6 +4,7 @@ import Store
 import Fleet
 import DNSWire
 import EventLoop
+import JSON
 import MessageCache
 import Resolver
 import Telemetry

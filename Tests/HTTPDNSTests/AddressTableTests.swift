@@ -137,22 +137,6 @@ import Testing
     #expect(fault(text)?.description == "unreadable: \(message)")
   }
 
-  @Test(
-    arguments: [
-      ("[1, 2.5e-3, \"a\\u00e9\\n\", true, false, null, {}, [], {\"a\": {\"b\": [0]}}]", nil), (" 7 ", nil),
-      ("[1,]", 3), ("{\"a\" 1}", 5), ("{\"a\":1,}", 7), ("{a:1}", 1), ("[1 2]", 3), ("[\"a\nb\"]", 3), ("tru", 3),
-      ("trux", 3), ("01", 1), ("1.", 2), ("-", 1), ("\"\\x\"", 2), ("\"\\u12g4\"", 5), ("[}", 1), ("]", 0), ("[[1]", 4),
-      ("1 1", 2), ("\u{FEFF}[1]", nil), ("\u{FEFF}[}", 4),
-    ] as [(String, Int?)])
-  func `the first octet that JSON does not allow is found`(text: String, index: Int?) {
-    let place = jsonFault(in: Array(text.utf8))
-    guard let index else {
-      #expect(place == nil)
-      return
-    }
-    #expect(place?.line == 1 && place?.column == index + 1 && place?.isEnd == (index == text.utf8.count), "\(text)")
-  }
-
   @Test func `a table comes with status 200 and not as a page`() {
     let good = text([entry("a.example", "192.0.2.1")])
     for (response, failure) in [

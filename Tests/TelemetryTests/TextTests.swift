@@ -1,25 +1,13 @@
-// TextTests.swift -- JSON, durations and times as text.
+// TextTests.swift -- durations and times as text.
 
 import Telemetry
 import Testing
 
 @Suite struct TextTests {
-  @Test func `a JSON string is on one line and has no control character`() {
-    #expect(JSONText.string("a\"\\\n\r\t\u{0}\u{7F}\u{9B}\u{2028}é") == #""a\"\\\n\r\t\u0000\u007f\u009b\u2028é""#)
-  }
-
-  @Test func `an object omits members without a value`() {
-    let list = JSONText.array(["true", "{}"])
-    #expect(JSONText.object(["a": "1", "b": nil, "c\n": list]) == #"{"a":1,"c\n":[true,{}]}"#)
-    #expect(JSONText.object([("a", "1"), ("b", "2")]) == #"{"a":1,"b":2}"#)
-    #expect(JSONText.object([:]) == "{}" && JSONText.array([]) == "[]")
-  }
-
   @Test func `each precision of a duration has its text`() {
     let duration = Duration.microseconds(1_999)
     #expect(TimeText.tenths(duration) == "1.9" && TimeText.thousandths(duration) == "1.999")
     #expect(TimeText.milliseconds(duration) == "2.0 ms" && TimeText.thousandths(.microseconds(-7)) == "0.000")
-    #expect(JSONText.milliseconds(.microseconds(1_990)) == "1.99" && JSONText.seconds(.milliseconds(-1_500)) == "-1.5")
     #expect(TimeText.tenths(.zero) == "0.0" && TimeText.thousandths(.nanoseconds(5_042_999)) == "5.042")
   }
 

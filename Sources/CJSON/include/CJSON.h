@@ -27,7 +27,7 @@ enum {
 
 typedef enum {
   JSON_READ,
-  /// The text exceeds `JSON_MAXIMUM_OCTETS`.
+  /// The text exceeds the limit.
   JSON_TOO_LARGE,
   /// The nesting exceeds `JSON_MAXIMUM_DEPTH`.
   JSON_TOO_DEEP,
@@ -70,12 +70,10 @@ typedef struct {
   size_t end;
 } json_iterator;
 
-/// Reads a text. On `JSON_READ` the caller owns `*text` and must call `json_close()`; otherwise `*text` is not set. The
-/// octets are copied. Aborts if memory is exhausted.
-json_status json_open(const void *octets, size_t count, json_text **text, json_value *root);
-
-/// As `json_open()` for a text of up to `limit` octets. Takes about 25 octets of memory for each until `json_close()`.
-json_status json_open_within(size_t limit, const void *octets, size_t count, json_text **text, json_value *root);
+/// Reads a text of up to `limit` octets. On `JSON_READ` the caller owns `*text` and must call `json_close()`; otherwise
+/// `*text` is not set. Copies the octets and takes about 25 octets of memory for each until `json_close()`. Aborts if
+/// memory is exhausted.
+json_status json_open(size_t limit, const void *octets, size_t count, json_text **text, json_value *root);
 
 /// Closes a text and invalidates its values and strings.
 void json_close(json_text *text);

@@ -5,6 +5,7 @@ import EventLoop
 import Forwarder
 import HTTPMessage
 import HTTPServer
+import JSON
 import MessageCache
 import Ranking
 import Resolver

@@ -3,7 +3,7 @@
 import DNSWire
 import HTTPMessage
 import HTTPServer
-import Telemetry
+import JSON
 
 struct ConfigurationRequest: ControlRequest {
   static let method = HTTPMethod.get
@@ -44,7 +44,7 @@ extension ControlClient {
   public func instance() throws(ControlClientError) -> (file: String, address: IPAddress)? {
     do throws(ControlClientError) {
       let answer = try ask(ConfigurationRequest.self, .json)
-      let texts = try? StatsValue.read(answer.content) { root throws(UnreadableStats) in
+      let texts = try? withStats(answer.content) { root throws(UnreadableStats) in
         (try root.text("file"), try root.text("instance"))
       }
       return texts.flatMap { file, instance in IPAddress(text: instance).map { (file, $0) } }

@@ -5,6 +5,7 @@ import Fleet
 import Forwarder
 import HTTPMessage
 import HTTPServer
+import JSON
 import Store
 import Telemetry
 import Upstreams

@@ -5,9 +5,9 @@ import Fleet
 import Forwarder
 import HTTPMessage
 import HTTPServer
+import JSON
 import MessageCache
 import Resolver
-import Telemetry
 
 /// A request to remove names from the cache.
 public struct FlushRequest: ControlRequest {

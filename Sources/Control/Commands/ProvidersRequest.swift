@@ -3,6 +3,7 @@
 import Forwarder
 import HTTPMessage
 import HTTPServer
+import JSON
 import Telemetry
 import Upstreams
 

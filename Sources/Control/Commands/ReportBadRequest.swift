@@ -3,9 +3,9 @@
 import DNSWire
 import HTTPMessage
 import HTTPServer
+import JSON
 import Ranking
 import Resolver
-import Telemetry
 
 struct ReportBadRequest: ControlRequest {
   static let method = HTTPMethod.post

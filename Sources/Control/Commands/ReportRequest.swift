@@ -3,8 +3,8 @@
 import DNSWire
 import HTTPMessage
 import HTTPServer
+import JSON
 import Resolver
-import Telemetry
 
 struct ReportRequest: ControlRequest {
   static let method = HTTPMethod.post

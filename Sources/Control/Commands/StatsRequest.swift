@@ -7,6 +7,7 @@ import Forwarder
 import Frontend
 import HTTPMessage
 import HTTPServer
+import JSON
 import MessageCache
 import Ranking
 import Resolver

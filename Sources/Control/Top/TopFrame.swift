@@ -3,6 +3,7 @@
 import EventLoop
 import Forwarder
 import Frontend
+import JSON
 import Telemetry
 import Upstreams
 

@@ -3,6 +3,7 @@
 import DNSWire
 import EventLoop
 import Frontend
+import JSON
 import Resolver
 import Telemetry
 import Upstreams

@@ -1,6 +1,7 @@
 // TopSample.swift -- the numbers that `httpdnsd top` reads from the daemon's statistics.
 
 import Frontend
+import JSON
 import Telemetry
 
 /// The daemon's numbers at one moment. Counters count from the start of the daemon.
@@ -136,11 +137,11 @@ extension TopSample {
   ///
   /// - Complexity: O(*n*) in the length of the text.
   init?(json: String) {
-    guard let sample = try? StatsValue.read(json, TopSample.init(_:)) else { return nil }
+    guard let sample = try? withStats(json, TopSample.init(_:)) else { return nil }
     self = sample
   }
 
-  private init(_ stats: StatsValue) throws(UnreadableStats) {
+  private init(_ stats: JSONValue) throws(UnreadableStats) {
     (time, startedAt) = (try stats.number("time_ns"), try stats.number("started_ns"))
     let fates = try stats.member("fates")
     for fate in QueryFate.allCases { self.fates[fate.rawValue] = try fates.number(fate.word) }
@@ -153,8 +154,8 @@ extension TopSample {
     (octets, maxOctets) = (try cache.number("octets"), try cache.number("max_octets"))
     (inFlight, waiting) = (try stats.number("questions_under_way"), try stats.number("waiting_clients"))
     refreshes = try stats.number("refresh_transfers", absent: 0)
-    if let ranking = stats.find("ranking") { self.ranking = try Ranking(ranking) }
-    if let fleet = stats.find("fleet") { self.fleet = try Fleet(fleet) }
+    if let ranking = stats["ranking"] { self.ranking = try Ranking(ranking) }
+    if let fleet = stats["fleet"] { self.fleet = try Fleet(fleet) }
     providers = try stats.elements("providers", Provider.init(_:))
     names = try stats.elements("names", Name.init(_:))
     failing = try stats.elements("failing", Failing.init(_:))
@@ -162,18 +163,18 @@ extension TopSample {
 }
 
 extension TopSample.Provider {
-  fileprivate init(_ provider: StatsValue) throws(UnreadableStats) {
+  fileprivate init(_ provider: JSONValue) throws(UnreadableStats) {
     (name, state) = (try provider.text("name"), try provider.text("label"))
     (reason, server) = (try provider.text("explanation", absent: ""), try provider.text("server", absent: ""))
     (transfers, failures) = (try provider.number("transfers"), try provider.number("failures"))
     (unitsToday, unitsPerDay) = (try provider.number("units_today"), try provider.number("units_per_day"))
-    if let units = provider.find("fleet_units_today") { fleetUnits = try units.number() }
+    if let units = provider["fleet_units_today"] { fleetUnits = try units.counter() }
     roundTrips = try provider.member("round_trip_ms").histogram()
   }
 }
 
 extension TopSample.Fleet {
-  fileprivate init(_ fleet: StatsValue) throws(UnreadableStats) {
+  fileprivate init(_ fleet: JSONValue) throws(UnreadableStats) {
     (isUp, state) = (try fleet.number("is_up") == 1, try fleet.text("state"))
     (hits, misses) = (try fleet.number("hits"), try fleet.number("misses"))
     adopted = try fleet.number("adopted")
@@ -181,17 +182,17 @@ extension TopSample.Fleet {
 }
 
 extension TopSample.Ranking {
-  fileprivate init(_ ranking: StatsValue) throws(UnreadableStats) {
+  fileprivate init(_ ranking: JSONValue) throws(UnreadableStats) {
     (answers, probes) = (try ranking.number("answers"), try ranking.number("probes"))
     (failed, deferred) = (try ranking.number("failed"), try ranking.number("deferred"))
     rearranged = try ranking.number("rearranged")
-    problems = try ranking.elements("problems") { problem throws(UnreadableStats) in try problem.text() }
-    kinds = try ranking.elements("kinds") { line throws(UnreadableStats) in try line.text() }
+    problems = try ranking.elements("problems") { problem throws(UnreadableStats) in try problem.string() }
+    kinds = try ranking.elements("kinds") { line throws(UnreadableStats) in try line.string() }
   }
 }
 
 extension TopSample.Name {
-  fileprivate init(_ row: StatsValue) throws(UnreadableStats) {
+  fileprivate init(_ row: JSONValue) throws(UnreadableStats) {
     (name, type) = (try row.text("name"), try row.text("type"))
     (hits, questions) = (try row.number("hits"), try row.number("questions"))
     (averageRoundTrip, failed) = (try row.number("round_trip_ns"), try row.number("failures"))
@@ -199,16 +200,62 @@ extension TopSample.Name {
 }
 
 extension TopSample.Failing {
-  fileprivate init(_ row: StatsValue) throws(UnreadableStats) {
+  fileprivate init(_ row: JSONValue) throws(UnreadableStats) {
     (name, type) = (try row.text("name"), try row.text("type"))
     (count, reason, age) = (try row.number("failures"), try row.text("reason"), try row.number("age_ns"))
   }
 }
 
-extension StatsValue {
+struct UnreadableStats: Error {}
+
+/// Passes the root of a text to `read`. `ControlClient` limits its length.
+func withStats<Value>(
+  _ text: String, _ read: (JSONValue) throws(UnreadableStats) -> Value
+) throws(UnreadableStats) -> Value {
+  let octets = Array(text.utf8)
+  return try withJSON(octets, limit: octets.count, orThrow: { _ in UnreadableStats() }, read)
+}
+
+extension JSONValue {
+  fileprivate func member(_ name: String) throws(UnreadableStats) -> JSONValue {
+    guard let member = self[name] else { throw UnreadableStats() }
+    return member
+  }
+
+  fileprivate func counter() throws(UnreadableStats) -> UInt64 {
+    guard let unsigned else { throw UnreadableStats() }
+    return unsigned
+  }
+
+  fileprivate func string() throws(UnreadableStats) -> String {
+    guard let text else { throw UnreadableStats() }
+    return text
+  }
+
+  /// Returns an integer member, or `absent` if it is missing.
+  fileprivate func number(_ name: String, absent: UInt64? = nil) throws(UnreadableStats) -> UInt64 {
+    if let absent, self[name] == nil { return absent }
+    return try member(name).counter()
+  }
+
+  /// Returns a string member, or `absent` if it is missing.
+  func text(_ name: String, absent: String? = nil) throws(UnreadableStats) -> String {
+    if let absent, self[name] == nil { return absent }
+    return try member(name).string()
+  }
+
+  /// Reads each element of an array member.
+  fileprivate func elements<Element>(
+    _ name: String, _ read: (JSONValue) throws(UnreadableStats) -> Element
+  ) throws(UnreadableStats) -> [Element] {
+    let array = try member(name)
+    guard array.isArray else { throw UnreadableStats() }
+    return try array.elements.map(read)
+  }
+
   /// Reads a histogram that `JSONText.histogram` wrote.
   fileprivate func histogram() throws(UnreadableStats) -> LatencyHistogram {
-    let counts = try elements("buckets") { count throws(UnreadableStats) in try count.number() }
+    let counts = try elements("buckets") { count throws(UnreadableStats) in try count.counter() }
     guard counts.count == LatencyHistogram.bucketCount else { throw UnreadableStats() }
     return LatencyHistogram(counts: counts, sum: try number("sum_ns"), longest: try number("longest_ns"))
   }

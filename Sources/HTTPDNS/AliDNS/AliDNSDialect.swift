@@ -3,6 +3,7 @@
 import Ciphers
 import DNSWire
 import HTTPMessage
+import JSON
 
 /// `GET /resolve` (alibabacloud.com/help/en/dns/httpdns-doh-json-api), signed as the provider's own SDK does it
 /// (github.com/aliyun/alibaba-pdns-sdk-c).

@@ -1,6 +1,7 @@
 // AliDNSError.swift -- the error codes of Alibaba Cloud DNS and the failure that each of them means.
 
 import HTTPMessage
+import JSON
 
 /// `code` in the body of a refusal. The provider's client looks at that alone, whatever the status
 /// (github.com/aliyun/alibaba-pdns-sdk-c); the codes are those of all APIs of Alibaba Cloud

@@ -2,6 +2,7 @@
 
 import DNSWire
 import HTTPMessage
+import JSON
 
 /// GET with a name and a type; the reply is JSON. The services share the form of the reply and accept different
 /// parameters.
@@ -55,8 +56,9 @@ public struct JSONDialect: Dialect {
   /// Free: public services have no price.
   public var billing: Billing { .free }
 
-  /// Maximum octets of a reply's body.
-  public static let mostOctets = JSONLimit.message
+  /// Maximum octets of a reply's body: as many as the contents of any DNS message can take, 4,000 addresses, each with its
+  /// owner name and a few more members.
+  public static let mostOctets = 500 << 10
 
   /// Every name and every data type.
   public func serves(_ question: HTTPDNSQuestion) -> Bool { question.type.isDataType }

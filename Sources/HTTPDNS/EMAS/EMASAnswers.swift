@@ -1,7 +1,7 @@
 // EMASAnswers.swift -- collects the answers to a batch from a reply of EMAS.
 
-import CJSON
 import DNSWire
+import JSON
 
 /// Collects the answers to a batch while the reader visits the elements of a reply.
 struct EMASAnswers {

@@ -2,6 +2,7 @@
 
 import Ciphers
 import DNSWire
+import JSON
 
 /// The reason why a key of an EMAS account is unusable. It contains no part of the key.
 public enum EMASKeyError: Error, Hashable, Sendable, CustomStringConvertible {

@@ -3,6 +3,7 @@
 import Ciphers
 import DNSWire
 import HTTPMessage
+import JSON
 
 /// `GET /{account}/d` for one name and `/{account}/resolve` for several names (alibabacloud.com/help/en/httpdns),
 /// signed with MD5 if there is a secret key (`sign_d`, `sign_resolve`).

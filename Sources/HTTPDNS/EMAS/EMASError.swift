@@ -1,6 +1,7 @@
 // EMASError.swift -- the error codes of EMAS and the failure that each of them means.
 
 import HTTPMessage
+import JSON
 
 /// `code` in the body of an error. Both versions of the API share this list: the provider's clients understand every
 /// code in both, and the tables in the documents are incomplete.

@@ -2,6 +2,7 @@
 
 import DNSWire
 import HTTPMessage
+import JSON
 
 /// `GET /{account}/ss` ("service IP address scheduling", alibabacloud.com/help/en/httpdns). Any server answers it, over https
 /// in every client of the provider.

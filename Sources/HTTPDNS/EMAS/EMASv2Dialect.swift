@@ -3,6 +3,7 @@
 import Ciphers
 import DNSWire
 import HTTPMessage
+import JSON
 
 /// `GET /v2/d` (alibabacloud.com/help/en/httpdns/latest/emas-resolve-api).
 ///

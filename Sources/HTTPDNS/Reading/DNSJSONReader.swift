@@ -1,6 +1,7 @@
 // DNSJSONReader.swift -- reads the JSON form of a response, which Google defined and other providers adopted.
 
 import DNSWire
+import JSON
 
 /// Reads `Status`, `TC`, `AD`, `Question`, `Answer`, `Authority`, `edns_client_subnet` and the extended errors
 /// (developers.google.com/speed/public-dns/docs/doh/json). Unknown members are ignored.
@@ -32,11 +33,11 @@ struct DNSJSONReader {
     guard let code = status.number(upTo: 4095) else { throw .unreadable(.number) }
     var reply = ProviderReply(responseCode: ResponseCode(rawValue: UInt16(code)))
     if let asked = root["Question"] { try checkQuestion(asked) } else if requiresQuestion { leftOut = .wrongQuestion }
-    if let flag = root["TC"], flag.isTrue { throw .truncated }
+    if root["TC"]?.boolean == true { throw .truncated }
     reply.scopePrefixLength = scope(root["edns_client_subnet"])
     reply.extendedError = ExtendedError.mostTelling(of: extendedErrors(root))
     guard code == 0 || code == 3 else { return reply }
-    reply.isAuthenticated = root["AD"]?.isTrue ?? false
+    reply.isAuthenticated = root["AD"]?.boolean ?? false
     reply.answers = try records("Answer", of: root, isWanted: isWantedInAnswer)
     reply.authorities = try records("Authority", of: root, isWanted: isWantedInAuthority)
     reply.leftOut = leftOut
@@ -61,7 +62,7 @@ struct DNSJSONReader {
   }
 
   private mutating func records(
-    _ member: StaticString, of root: JSONValue, isWanted: (RecordType) -> Bool
+    _ member: String, of root: JSONValue, isWanted: (RecordType) -> Bool
   ) throws(HTTPDNSFailure) -> [ResourceRecord] {
     guard let section = root[member] else { return [] }
     guard section.isArray else {
@@ -84,7 +85,7 @@ struct DNSJSONReader {
 
   /// Reads a record. One without a TTL is not kept for later.
   private func record(
-    _ element: JSONValue, _ type: RecordType, in section: StaticString
+    _ element: JSONValue, _ type: RecordType, in section: String
   ) throws(HTTPDNSFailure) -> ResourceRecord {
     guard let name = element["name"]?.octets else { throw .unreadable(.shape("\(section)[].name")) }
     guard let data = element["data"], data.isString else { throw .unreadable(.shape("\(section)[].data")) }

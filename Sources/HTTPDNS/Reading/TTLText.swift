@@ -1,6 +1,6 @@
 // TTLText.swift -- TTLs as services write them: in decimal, as numbers or strings of JSON or between commas.
 
-import CJSON
+import JSON
 
 /// The largest TTL (RFC 2181 section 8).
 private let longestTTL = UInt32(Int32.max)
@@ -39,8 +39,7 @@ extension JSONValue {
   var ttl: UInt32? {
     get throws(HTTPDNSFailure) {
       if let octets { return try HTTPDNS.ttl(in: octets) }
-      var number = 0.0
-      guard json_double_of(handle, &number) else { throw .unreadable(.number) }
+      guard let number = real else { throw .unreadable(.number) }
       return UInt32(min(max(number, 0), Double(longestTTL)))
     }
   }

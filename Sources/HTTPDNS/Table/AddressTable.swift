@@ -2,6 +2,7 @@
 
 import DNSWire
 import HTTPMessage
+import JSON
 
 /// An immutable table as its server published it. The next download replaces it as a whole.
 ///
@@ -42,15 +43,11 @@ public struct AddressTable: Sendable {
   /// - Throws: the reason if the table is unusable.
   /// - Complexity: O(*n*) in the octets.
   public init(text: [UInt8]) throws(AddressTableFault) {
-    let result: Result<AddressTable, AddressTableFault>
-    do throws(HTTPDNSFailure) {
-      result = try withJSON(text, limit: AddressTable.mostOctets) { root in
-        Result { () throws(AddressTableFault) in try AddressTable(root: root) }
-      }
-    } catch {
-      throw AddressTableFault(error, place: error == .unreadable(.syntax) ? jsonFault(in: text) : nil)
+    self = try withJSON(text, limit: AddressTable.mostOctets) { refusal in
+      AddressTableFault(HTTPDNSFailure(refusal), place: refusal == .syntax ? jsonFault(in: text) : nil)
+    } _: { root throws(AddressTableFault) in
+      try AddressTable(root: root)
     }
-    self = try result.get()
   }
 
   private init(root: JSONValue) throws(AddressTableFault) {

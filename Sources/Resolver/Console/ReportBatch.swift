@@ -3,9 +3,8 @@
 //   {"reports":[{"name":"www.example.com","address":"192.0.2.1","result":"ok","ms":23}]}
 
 import DNSWire
-import HTTPDNS
+import JSON
 import Ranking
-import Telemetry
 
 /// The reports of one request.
 package struct ReportBatch: Hashable, Sendable {
@@ -30,53 +29,43 @@ package struct ReportBatch: Hashable, Sendable {
     guard body.count <= ReportBatch.mostOctets else {
       throw Refusal(reason: "\(body.count) octets; at most \(ReportBatch.mostOctets)")
     }
-    let read: Result<[AddressReport], Refusal>
-    do throws(HTTPDNSFailure) {
-      read = try withJSON(body) { root throws(HTTPDNSFailure) in ReportBatch.read(root) }
-    } catch { throw Refusal(reason: "the body is not JSON") }
-    reports = try read.get()
+    reports = try withJSON(body, orThrow: { _ in Refusal(reason: "the body is not JSON") }, ReportBatch.read(_:))
   }
 
-  private static func read(_ root: JSONValue) -> Result<[AddressReport], Refusal> {
+  private static func read(_ root: JSONValue) throws(Refusal) -> [AddressReport] {
     guard let list = root["reports"], list.isArray, list.count > 0 else {
-      return .failure(Refusal(reason: "\"reports\" is not an array with at least one report"))
+      throw Refusal(reason: "\"reports\" is not an array with at least one report")
     }
     guard list.count <= mostReports else {
-      return .failure(Refusal(reason: "\(list.count) reports; at most \(mostReports) at once"))
+      throw Refusal(reason: "\(list.count) reports; at most \(mostReports) at once")
     }
     var reports: [AddressReport] = []
-    for (index, item) in list.elements.enumerated() {
-      switch report(item) {
-      case .success(let report): reports.append(report)
-      case .failure(let fault): return .failure(Refusal(reason: "reports[#\(index + 1)].\(fault.reason)"))
-      }
-    }
-    return .success(reports)
+    for (index, item) in list.elements.enumerated() { reports.append(try report(item, "reports[#\(index + 1)]")) }
+    return reports
   }
 
-  private static func report(_ item: JSONValue) -> Result<AddressReport, Refusal> {
+  private static func report(_ item: JSONValue, _ place: String) throws(Refusal) -> AddressReport {
     guard let text = item["name"]?.text, let name = DomainName(text: text) else {
-      return .failure(Refusal(reason: "name: not a domain name"))
+      throw Refusal(reason: "\(place).name: not a domain name")
     }
     guard let text = item["address"]?.text, let address = IPAddress(text: text) else {
-      return .failure(Refusal(reason: "address: not an IP address"))
+      throw Refusal(reason: "\(place).address: not an IP address")
     }
     var milliseconds: Int?
     if let time = item["ms"] {
       guard let number = time.number(upTo: longest) else {
-        return .failure(Refusal(reason: "ms: not an integer from 0 to \(longest)"))
+        throw Refusal(reason: "\(place).ms: not an integer from 0 to \(longest)")
       }
       milliseconds = Int(number)
     }
     let result: AddressReport.Result
     switch item["result"]?.text {
     case "ok": result = .works(milliseconds: milliseconds)
-    case "failed" where milliseconds != nil:
-      return .failure(Refusal(reason: "ms: only with \"result\": \"ok\""))
+    case "failed" where milliseconds != nil: throw Refusal(reason: "\(place).ms: only with \"result\": \"ok\"")
     case "failed": result = .failed
-    default: return .failure(Refusal(reason: "result: expected \"ok\" or \"failed\""))
+    default: throw Refusal(reason: "\(place).result: expected \"ok\" or \"failed\"")
     }
-    return .success(AddressReport(name: name.lowercased, address: address, result: result))
+    return AddressReport(name: name.lowercased, address: address, result: result)
   }
 }
 

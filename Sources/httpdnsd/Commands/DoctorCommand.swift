@@ -5,6 +5,7 @@ import Control
 import DNSWire
 import EventLoop
 import Forwarder
+import JSON
 import Resolver
 import Telemetry
 import Upstreams

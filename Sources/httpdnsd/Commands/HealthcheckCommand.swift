@@ -6,6 +6,7 @@ import Control
 import DNSWire
 import EventLoop
 import Glibc
+import JSON
 import LocalDNS
 import Telemetry
 import Upstreams

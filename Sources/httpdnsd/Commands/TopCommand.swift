@@ -3,7 +3,7 @@
 import ArgumentParser
 import Control
 import Glibc
-import Telemetry
+import JSON
 import Terminal
 
 struct TopCommand: ParsableCommand {

@@ -1,7 +1,9 @@
 // JSONFault.swift -- finds the place where a text stops being JSON, for messages: the parser does not report it.
 //
-// Runs only after the parser has refused a text. It knows the grammar of RFC 8259 and nothing else: it accepts duplicate
-// members, numbers of any size and invalid UTF-8.
+// Runs only after the parser has refused a text. It knows the grammar of RFC 8259 and the parser's limit on nesting: it
+// accepts duplicate members, numbers of any size and invalid UTF-8.
+
+import CJSON
 
 /// A place in a text.
 public struct TextPlace: Hashable, Sendable {
@@ -22,8 +24,8 @@ extension TextPlace: CustomStringConvertible {
 
 /// The first place at which a text is not JSON; nil if the grammar allows all of it.
 ///
-/// - Complexity: O(*n*) in the octets, without recursion.
-func jsonFault(in text: [UInt8]) -> TextPlace? {
+/// - Complexity: O(*n*) in the octets.
+package func jsonFault(in text: [UInt8]) -> TextPlace? {
   var scan = JSONScan(text: text)
   guard let position = scan.fault() else { return nil }
   let before = text[..<position]
@@ -34,12 +36,8 @@ func jsonFault(in text: [UInt8]) -> TextPlace? {
 }
 
 private struct JSONScan {
-  private enum Expected { case value, valueOrEnd, member, memberOrEnd, commaOrEnd, nothing }
-
   let text: [UInt8]
   private var position = 0
-  /// The closing brackets of the open arrays and objects.
-  private var open: [UInt8] = []
 
   init(text: [UInt8]) {
     self.text = text
@@ -48,50 +46,12 @@ private struct JSONScan {
 
   /// The index of the first octet that the grammar does not allow, or the end if more has to follow; nil if none.
   mutating func fault() -> Int? {
-    var expected = Expected.value
-    while true {
-      skipSpace()
-      guard let octet = next else { return expected == .nothing ? nil : position }
-      if octet == open.last, expected == .commaOrEnd || expected == .valueOrEnd || expected == .memberOrEnd {
-        position += 1
-        open.removeLast()
-        expected = afterValue
-        continue
-      }
-      switch expected {
-      case .nothing: return position
-      case .commaOrEnd:
-        guard take(",") else { return position }
-        expected = open.last == UInt8(ascii: "}") ? .member : .value
-      case .member, .memberOrEnd:
-        guard skipString() else { return position }
-        skipSpace()
-        guard take(":") else { return position }
-        expected = .value
-      case .value, .valueOrEnd:
-        switch octet {
-        case UInt8(ascii: "["):
-          begin("]")
-          expected = .valueOrEnd
-        case UInt8(ascii: "{"):
-          begin("}")
-          expected = .memberOrEnd
-        default:
-          guard skipScalar(octet) else { return position }
-          expected = afterValue
-        }
-      }
-    }
+    guard skipValue() else { return position }
+    skipSpace()
+    return next == nil ? nil : position
   }
 
   private var next: UInt8? { position < text.count ? text[position] : nil }
-
-  private var afterValue: Expected { open.isEmpty ? .nothing : .commaOrEnd }
-
-  private mutating func begin(_ end: Unicode.Scalar) {
-    position += 1
-    open.append(UInt8(ascii: end))
-  }
 
   private mutating func skipSpace() {
     while let octet = next, octet == 0x20 || (0x09...0x0A).contains(octet) || octet == 0x0D { position += 1 }
@@ -103,14 +63,39 @@ private struct JSONScan {
     return true
   }
 
-  private mutating func skipScalar(_ first: UInt8) -> Bool {
-    switch first {
-    case UInt8(ascii: "\""): skipString()
-    case UInt8(ascii: "t"): skipWord("true")
-    case UInt8(ascii: "f"): skipWord("false")
-    case UInt8(ascii: "n"): skipWord("null")
-    default: skipNumber()
+  private mutating func skipValue(depth: Int = 0) -> Bool {
+    skipSpace()
+    switch next {
+    case UInt8(ascii: "["): return skipItems("]", depth) { $0.skipValue(depth: depth + 1) }
+    case UInt8(ascii: "{"): return skipItems("}", depth) { $0.skipMember(depth: depth + 1) }
+    case UInt8(ascii: "\""): return skipString()
+    case UInt8(ascii: "t"): return skipWord("true")
+    case UInt8(ascii: "f"): return skipWord("false")
+    case UInt8(ascii: "n"): return skipWord("null")
+    default: return skipNumber()
     }
+  }
+
+  /// Skips an array or an object. One that is nested too deeply ends the search.
+  private mutating func skipItems(
+    _ end: Unicode.Scalar, _ depth: Int, _ skipItem: (inout JSONScan) -> Bool
+  ) -> Bool {
+    guard depth < JSON_MAXIMUM_DEPTH else { return false }
+    position += 1
+    skipSpace()
+    if take(end) { return true }
+    repeat {
+      guard skipItem(&self) else { return false }
+      skipSpace()
+    } while take(",")
+    return take(end)
+  }
+
+  private mutating func skipMember(depth: Int) -> Bool {
+    skipSpace()
+    guard skipString() else { return false }
+    skipSpace()
+    return take(":") && skipValue(depth: depth)
   }
 
   private mutating func skipWord(_ word: StaticString) -> Bool {
@@ -145,7 +130,7 @@ private struct JSONScan {
     position += 1
     guard octet == UInt8(ascii: "u") else { return true }
     for _ in 0..<4 {
-      guard let digit = next, isHexadecimal(digit) else { return false }
+      guard let digit = next, Character(Unicode.Scalar(digit)).isHexDigit else { return false }
       position += 1
     }
     return true
@@ -164,14 +149,5 @@ private struct JSONScan {
     let start = position
     while let octet = next, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(octet) { position += 1 }
     return position > start
-  }
-
-  private func isHexadecimal(_ octet: UInt8) -> Bool {
-    switch octet {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
-      UInt8(ascii: "A")...UInt8(ascii: "F"):
-      true
-    default: false
-    }
   }
 }

@@ -1,14 +1,21 @@
-// JSON.swift -- reads a JSON text in place, within limits, through the accessors of CJSON.
+// JSONValue.swift -- reads a JSON text in place, within limits, through the accessors of CJSON.
 
 import CJSON
 
-/// Limits of a JSON body; CJSON.h defines the others.
-enum JSONLimit {
-  /// Maximum octets of a body.
-  static let octets = JSON_MAXIMUM_OCTETS
-  /// Maximum octets of a body that may hold the contents of any DNS message: 4,000 addresses, each with its owner name
-  /// and a few more members.
-  static let message = 500 << 10
+/// Limits of a JSON text; CJSON.h defines the others.
+package enum JSONLimit {
+  /// Maximum octets of a text for which its reader sets no other limit.
+  package static let octets = JSON_MAXIMUM_OCTETS
+}
+
+/// Why a text is not read.
+package enum JSONRefusal: Error {
+  /// Broken syntax, invalid UTF-8, a NUL character, a member twice, or a number beyond 64 bits.
+  case syntax
+  /// It exceeds the limit.
+  case tooLarge
+  /// Its nesting exceeds `JSON_MAXIMUM_DEPTH`.
+  case nesting
 }
 
 /// A mark that some editors and servers write before a text in UTF-8; RFC 8259 section 8.1 allows to ignore it.
@@ -19,46 +26,54 @@ let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 /// Refuses texts beyond the limits of CJSON.h, invalid UTF-8, NUL characters, duplicate members in an object, numbers
 /// beyond 64 bits, a root that is neither an array nor an object, and anything after the root. Skips a byte order mark.
 ///
-/// - Parameter limit: maximum octets of the text; replaces `JSON_MAXIMUM_OCTETS`.
+/// - Parameters:
+///   - limit: maximum octets of the text.
+///   - failure: the error for a text that is refused.
 /// - Complexity: O(*n*) in the octets.
-package func withJSON<Value>(
-  _ body: [UInt8], limit: Int = 65_536, _ read: (JSONValue) throws(HTTPDNSFailure) -> Value
-) throws(HTTPDNSFailure) -> Value {
-  var text: OpaquePointer?
+package func withJSON<Value, Failure>(
+  _ text: [UInt8], limit: Int = JSONLimit.octets, orThrow failure: (JSONRefusal) -> Failure,
+  _ read: (JSONValue) throws(Failure) -> Value
+) throws(Failure) -> Value {
+  var opened: OpaquePointer?
   var root = json_value()
-  let start = body.first == byteOrderMark[0] && body.starts(with: byteOrderMark) ? byteOrderMark.count : 0
+  let start = text.first == byteOrderMark[0] && text.starts(with: byteOrderMark) ? byteOrderMark.count : 0
   // Some versions of the library skip a mark by themselves.
-  guard start == 0 || !body.dropFirst(start).starts(with: byteOrderMark) else { throw .unreadable(.syntax) }
-  let status = body.withUnsafeBytes { octets in
-    json_open_within(limit, octets.baseAddress.map { $0 + start }, octets.count - start, &text, &root)
+  guard start == 0 || !text.dropFirst(start).starts(with: byteOrderMark) else { throw failure(.syntax) }
+  let status = text.withUnsafeBytes { octets in
+    json_open(limit, octets.baseAddress.map { $0 + start }, octets.count - start, &opened, &root)
   }
   switch status {
   case JSON_READ: break
-  case JSON_TOO_LARGE: throw .unreadable(.tooLarge)
-  case JSON_TOO_DEEP: throw .unreadable(.nesting)
-  default: throw .unreadable(.syntax)
+  case JSON_TOO_LARGE: throw failure(.tooLarge)
+  case JSON_TOO_DEEP: throw failure(.nesting)
+  default: throw failure(.syntax)
   }
-  defer { json_close(text) }
+  defer { json_close(opened) }
   return try read(JSONValue(handle: root))
 }
 
 /// A value in a JSON text. It borrows from the text and must not outlive the closure that received it.
 package struct JSONValue {
   /// Valid while `withJSON` has the text open.
-  let handle: json_value
+  fileprivate let handle: json_value
 
   package var isObject: Bool { json_kind_of(handle) == JSON_OBJECT }
   package var isArray: Bool { json_kind_of(handle) == JSON_ARRAY }
   package var isString: Bool { json_kind_of(handle) == JSON_STRING }
-  /// Whether this is the literal `true`.
-  var isTrue: Bool { json_kind_of(handle) == JSON_TRUE }
+
+  /// The value of `true` or `false`; nil for any other value.
+  package var boolean: Bool? {
+    switch json_kind_of(handle) {
+    case JSON_TRUE: true
+    case JSON_FALSE: false
+    default: nil
+    }
+  }
 
   /// The member of an object with that name; nil if it does not exist or is null, or if this is not an object.
-  package subscript(name: StaticString) -> JSONValue? {
+  package subscript(name: String) -> JSONValue? {
     var member = json_value()
-    let isFound = name.withUTF8Buffer {
-      json_find(handle, UnsafeRawPointer($0.baseAddress), $0.count, &member)
-    }
+    let isFound = json_find(handle, name, name.utf8.count, &member)
     return isFound && json_kind_of(member) != JSON_NULL ? JSONValue(handle: member) : nil
   }
 
@@ -66,7 +81,7 @@ package struct JSONValue {
   package var count: Int { json_count(handle) }
 
   /// The element of an array with exactly one element; nil for any other value.
-  var onlyElement: JSONValue? {
+  package var onlyElement: JSONValue? {
     var elements = self.elements.makeIterator()
     guard isArray, let element = elements.next(), elements.next() == nil else { return nil }
     return element
@@ -75,29 +90,49 @@ package struct JSONValue {
   /// The elements of an array; empty for any other value.
   package var elements: JSONElements { JSONElements(array: self) }
 
+  /// The members of an object; empty for any other value.
+  package var members: [(name: String, value: JSONValue)] {
+    var (name, value) = (json_string(), json_value())
+    var members: [(name: String, value: JSONValue)] = []
+    guard isObject else { return members }
+    var rest = json_iterate(handle)
+    while json_next_member(&rest, &name, &value) {
+      members.append((String(cString: name.octets), JSONValue(handle: value)))
+    }
+    return members
+  }
+
+  /// The value of an integer that is not negative; nil for any other value.
+  package var unsigned: UInt64? {
+    var number: UInt64 = 0
+    return json_unsigned_of(handle, &number) ? number : nil
+  }
+
+  /// The value of an integer up to `Int64.max`; nil for any other value.
+  package var signed: Int64? {
+    var number: Int64 = 0
+    return json_signed_of(handle, &number) ? number : nil
+  }
+
+  /// The value of any number; nil for any other value.
+  package var real: Double? {
+    var number = 0.0
+    return json_double_of(handle, &number) ? number : nil
+  }
+
   /// The value of a number without fraction, or of a string of decimal digits; nil above `limit` and for any other
   /// value.
   package func number(upTo limit: UInt32) -> UInt32? {
-    var value: UInt64 = 0
-    if !json_unsigned_of(handle, &value) {
-      guard let octets, let number = decimal(octets[...]) else { return nil }
-      value = UInt64(number)
-    }
+    guard let value = unsigned ?? octets.flatMap({ decimal($0[...]) }).map(UInt64.init) else { return nil }
     return value <= limit ? UInt32(value) : nil
   }
 
-  /// The octets of a string, valid UTF-8; nil for any other value. They are valid as long as the text is open.
-  var octets: UnsafeRawBufferPointer? {
+  /// The octets of a string, valid UTF-8 and followed by a NUL; nil for any other value. They are valid as long as the
+  /// text is open.
+  package var octets: UnsafeRawBufferPointer? {
     var string = json_string()
     guard json_string_of(handle, &string) else { return nil }
     return UnsafeRawBufferPointer(start: string.octets, count: string.count)
-  }
-
-  /// The octets of the address in a string; nil for the other family and for any other value.
-  func address(isIPv6: Bool) -> [UInt8]? {
-    var string = json_string()
-    guard json_string_of(handle, &string) else { return nil }
-    return addressOctets(string.octets, isIPv6: isIPv6)
   }
 
   /// A copy of a string; nil for any other value.
@@ -120,7 +155,7 @@ package struct JSONElements: Sequence, IteratorProtocol {
 }
 
 /// The value of one to ten decimal digits, which is enough for 32 bits and cannot overflow 64; nil for any other text.
-func decimal(_ digits: Slice<UnsafeRawBufferPointer>) -> Int? {
+package func decimal(_ digits: Slice<UnsafeRawBufferPointer>) -> Int? {
   guard (1...10).contains(digits.count) else { return nil }
   var value = 0
   for octet in digits {
