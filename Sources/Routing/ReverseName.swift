@@ -9,7 +9,7 @@ extension IPAddress {
     octets.reserveCapacity(isIPv6 ? 74 : 30)
     for octet in self.octets.reversed() {
       if isIPv6 {
-        octets += [1, hexadecimalDigit(octet & 15), 1, hexadecimalDigit(octet >> 4)]
+        octets += [1, Hexadecimal.digit(octet & 15), 1, Hexadecimal.digit(octet >> 4)]
       } else {
         let digits = String(octet).utf8
         octets.append(UInt8(digits.count))
@@ -28,7 +28,7 @@ extension IPAddress {
     }
     var octets = [UInt8](repeating: 0, count: 16)
     for place in 0..<32 {
-      guard name.octets[2 * place] == 1, let digit = hexadecimalValue(name.octets[2 * place + 1]) else { return nil }
+      guard name.octets[2 * place] == 1, let digit = Hexadecimal.value(name.octets[2 * place + 1]) else { return nil }
       octets[15 - place / 2] |= place % 2 == 0 ? digit : digit << 4
     }
     self.init(octets: octets)
@@ -37,14 +37,3 @@ extension IPAddress {
   /// Whether this is `0.0.0.0` or `::`, which no host has.
   var isUnspecified: Bool { octets.allSatisfy { $0 == 0 } }
 }
-
-private func hexadecimalValue(_ digit: UInt8) -> UInt8? {
-  switch digit {
-  case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
-  case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
-  case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
-  default: nil
-  }
-}
-
-private func hexadecimalDigit(_ value: UInt8) -> UInt8 { value < 10 ? 48 + value : 87 + value }

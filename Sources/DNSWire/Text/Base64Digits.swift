@@ -1,9 +1,12 @@
-// Base64Digits.swift -- the common part of both Base64 alphabets: six bits per character.
+// Base64Digits.swift -- the common part of the Base64 alphabets and of Base32: some bits per character.
 
-/// A Base64 alphabet. Those of RFC 4648 sections 4 and 5 differ in the characters for 62 and 63.
+/// An alphabet of RFC 4648. Those of Base64, sections 4 and 5, differ in the characters for 62 and 63.
 struct Base64Digits: Sendable {
-  static let common = Base64Digits(value62: UInt8(ascii: "+"), value63: UInt8(ascii: "/"))
-  static let url = Base64Digits(value62: UInt8(ascii: "-"), value63: UInt8(ascii: "_"))
+  static let common = Base64Digits(most + "+/", bits: 6)
+  static let url = Base64Digits(most + "-_", bits: 6)
+  /// Base32 with the extended hexadecimal alphabet, section 7: read in any case.
+  static let base32 = Base64Digits("0123456789abcdefghijklmnopqrstuv", bits: 5)
+  private static let most = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
   /// The value of an invalid character.
   private static let foreign: UInt8 = 64
@@ -13,33 +16,39 @@ struct Base64Digits: Sendable {
   /// The value of each character.
   private let values: [UInt8]
 
-  private init(value62: UInt8, value63: UInt8) {
-    let characters =
-      Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8) + [value62, value63]
+  /// The bits of a character.
+  private let bits: UInt32
+
+  private init(_ alphabet: String, bits: UInt32) {
+    characters = Array(alphabet.utf8)
+    self.bits = bits
     var values = [UInt8](repeating: Base64Digits.foreign, count: 256)
-    for (value, character) in characters.enumerated() { values[Int(character)] = UInt8(value) }
-    self.characters = characters
+    for (value, character) in characters.enumerated() {
+      values[Int(character)] = UInt8(value)
+      // An upper-case letter is the lower-case one without bit 0x20.
+      if bits == 5, character >= UInt8(ascii: "a") { values[Int(character & ~0x20)] = UInt8(value) }
+    }
     self.values = values
   }
 
-  /// Writes the octets as characters without padding. `output` must have room for four characters per three octets.
+  /// Writes the octets as characters without padding. `output` must have room for them.
   ///
   /// - Returns: the number of characters.
   func encode(_ octets: UnsafeBufferPointer<UInt8>, into output: UnsafeMutableBufferPointer<UInt8>) -> Int {
     var written = 0
-    var bits: UInt32 = 0
+    var last: UInt32 = 0
     var held: UInt32 = 0
     for octet in octets {
-      bits = bits << 8 | UInt32(octet)
+      last = last << 8 | UInt32(octet)
       held += 8
-      while held >= 6 {
-        held -= 6
-        output[written] = characters[Int(bits >> held & 63)]
+      while held >= bits {
+        held -= bits
+        output[written] = characters[Int(last >> held & (1 << bits - 1))]
         written += 1
       }
     }
     if held > 0 {
-      output[written] = characters[Int(bits << (6 - held) & 63)]
+      output[written] = characters[Int(last << (bits - held) & (1 << bits - 1))]
       written += 1
     }
     return written
@@ -48,22 +57,21 @@ struct Base64Digits: Sendable {
   /// The octets of a text without padding; nil for an invalid character, an impossible length, or nonzero trailing bits
   /// (RFC 4648 section 3.5), so that every sequence of octets has exactly one text.
   func decode(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
-    guard text.count % 4 != 1 else { return nil }
-    var octets = [UInt8](repeating: 0, count: text.count / 4 * 3 + max(0, text.count % 4 - 1))
+    var octets = [UInt8](repeating: 0, count: text.count * Int(bits) / 8)
     var written = 0
-    var bits: UInt32 = 0
+    var last: UInt32 = 0
     var held: UInt32 = 0
     for character in text {
       let value = values[Int(character)]
       guard value != Base64Digits.foreign else { return nil }
-      bits = bits << 6 | UInt32(value)
-      held += 6
+      last = last << bits | UInt32(value)
+      held += bits
       if held >= 8 {
         held -= 8
-        octets[written] = UInt8(truncatingIfNeeded: bits >> held)
+        octets[written] = UInt8(truncatingIfNeeded: last >> held)
         written += 1
       }
     }
-    return bits & (1 << held - 1) == 0 ? octets : nil
+    return held < bits && last & (1 << held - 1) == 0 ? octets : nil
   }
 }

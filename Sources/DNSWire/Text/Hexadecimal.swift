@@ -42,11 +42,13 @@ public enum Hexadecimal {
   /// - Complexity: O(*n*) in the digits.
   public static func decode(_ text: String) -> [UInt8]? { decode(text.utf8) }
 
-  private static func digit(_ value: UInt8) -> UInt8 {
+  /// The digit of a value below 16.
+  public static func digit(_ value: UInt8) -> UInt8 {
     value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
   }
 
-  private static func value(_ character: UInt8) -> UInt8? {
+  /// The value of a digit in any case; nil for any other character.
+  public static func value(_ character: UInt8) -> UInt8? {
     switch character {
     case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0")
     case UInt8(ascii: "a")...UInt8(ascii: "f"): character - UInt8(ascii: "a") + 10

@@ -1,5 +1,7 @@
 // RDATATextField.swift -- the fields of presentation text, for types where they differ from those on the wire.
 
+import Glibc
+
 extension RDATAField {
   /// The fields of a type's text; nil for a type with only the generic form.
   ///
@@ -56,46 +58,29 @@ struct SignatureTime {
       return
     }
     guard let number = decimalNumber(text, as: UInt64.self) else { return nil }
-    let (year, month, day) = (
-      Int(number / 10_000_000_000), Int(number / 100_000_000 % 100), Int(number / 1_000_000 % 100)
+    func part(_ unit: UInt64, _ count: UInt64 = 100) -> Int32 { Int32(number / unit % count) }
+    var date = tm()
+    (date.tm_year, date.tm_mon, date.tm_mday) = (
+      part(10_000_000_000, 10_000) - 1900, part(100_000_000) - 1, part(1_000_000)
     )
-    let (hour, minute, second) = (Int(number / 10_000 % 100), Int(number / 100 % 100), Int(number % 100))
-    guard year >= 1970, (1...12).contains(month), day >= 1, hour < 24, minute < 60, second < 60,
-      day <= SignatureTime.days(in: month, of: year)
-    else { return nil }
-    let days = SignatureTime.days(before: year) + (1..<month).reduce(0) { $0 + SignatureTime.days(in: $1, of: year) }
-    seconds = UInt32(truncatingIfNeeded: ((days + day - 1) * 24 + hour) * 3600 + minute * 60 + second)
+    (date.tm_hour, date.tm_min, date.tm_sec) = (part(10_000), part(100), part(1))
+    let time = timegm(&date)
+    // An impossible date has become another one.
+    guard time >= 0, text.elementsEqual(SignatureTime.text(of: date).utf8) else { return nil }
+    seconds = UInt32(truncatingIfNeeded: time)
   }
 
   /// `YYYYMMDDHHmmSS`.
   var text: String {
-    var days = Int(seconds / 86_400)
-    var year = 1970 + days / 366
-    while SignatureTime.days(before: year + 1) <= days { year += 1 }
-    days -= SignatureTime.days(before: year)
-    var month = 1
-    while days >= SignatureTime.days(in: month, of: year) {
-      days -= SignatureTime.days(in: month, of: year)
-      month += 1
-    }
-    let parts = [month, days + 1, Int(seconds / 3600 % 24), Int(seconds / 60 % 60), Int(seconds % 60)]
-    return parts.reduce(String(year)) { $0 + ($1 < 10 ? "0" : "") + String($1) }
+    var time = time_t(seconds)
+    var date = tm()
+    gmtime_r(&time, &date)
+    return SignatureTime.text(of: date)
   }
 
-  private static func isLeap(_ year: Int) -> Bool { year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) }
-
-  private static func days(in month: Int, of year: Int) -> Int {
-    switch month {
-    case 2: isLeap(year) ? 29 : 28
-    case 4, 6, 9, 11: 30
-    default: 31
-    }
-  }
-
-  /// The days from the beginning of 1970 to the beginning of the year.
-  private static func days(before year: Int) -> Int {
-    let last = year - 1
-    return (year - 1970) * 365 + (last / 4 - 1969 / 4) - (last / 100 - 1969 / 100) + (last / 400 - 1969 / 400)
+  private static func text(of date: tm) -> String {
+    let parts = [date.tm_mon + 1, date.tm_mday, date.tm_hour, date.tm_min, date.tm_sec]
+    return parts.reduce(String(date.tm_year + 1900)) { $0 + ($1 < 10 ? "0" : "") + String($1) }
   }
 }
 
