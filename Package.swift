@@ -186,11 +186,15 @@ let programs: [Target] =
       cSettings: glibc, swiftSettings: strict),
     .executableTarget(
       name: "httpdns-simulator",
-      dependencies: ["HTTPMessage", "HTTPServer", "EventLoop", "DNSWire", "CCrypto", "JSON", argumentParser],
+      dependencies: [
+        "HTTPMessage", "HTTPServer", "EventLoop", "DNSWire", "Ciphers", "CCrypto", "Files", "JSON", argumentParser,
+      ],
       cSettings: glibc, swiftSettings: strict),
     .testTarget(
       name: "SimulatorTests",
-      dependencies: ["httpdns-simulator", "HTTPMessage", "HTTPServer", "EventLoop", "DNSWire", "HTTPTestSupport"],
+      dependencies: [
+        "httpdns-simulator", "HTTPMessage", "HTTPServer", "EventLoop", "DNSWire", "HTTPTestSupport",
+      ],
       exclude: ["Data"], cSettings: glibc, swiftSettings: testSettings),
     // What saving and loading the cache costs; not installed.
     .executableTarget(

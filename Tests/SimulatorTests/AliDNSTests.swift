@@ -42,7 +42,7 @@ private let zone = """
   @Test func `the client settings of AliDNS are the vector's`() {
     let vector = vectors.alidns_conf
     for stream in vector.rc4_published_vectors {
-      #expect(hex(rc4(Array(stream.plain.utf8), key: Array(stream.key.utf8))) == stream.hex)
+      #expect(Hexadecimal.encode(rc4(Array(stream.plain.utf8), key: Array(stream.key.utf8))) == stream.hex)
     }
     let lists = AliDNSAccessLists(blockedZones: ["blocked.example.com"], blockedNames: ["exact.example.net"])
     let text = AliDNSConfiguration.lists(lists, version: 3, ttl: 3600)

@@ -100,7 +100,7 @@ private let json = HTTPField("Accept", "application/dns-json")
     let reply = ask(WireFormat(), "/dns-query?dns=\(vector.dns_param)", of: zone)
     #expect(reply.contentType == vector.content_type)
     #expect(reply.fields == [HTTPField("Cache-Control", vector.cache_control)])
-    #expect(hex(reply.body) == vector.response_hex)
+    #expect(Hexadecimal.encode(reply.body) == vector.response_hex)
   }
 
   @Test func `POST answers the same, and refuses other media types with 415`() {
@@ -108,9 +108,9 @@ private let json = HTTPField("Accept", "application/dns-json")
       let request = HTTPServerRequest(
         method: .post, target: "/dns-query", fields: [HTTPField("content-type", type)],
         body: octets(vector.query_hex))
-      return WireFormat().reply(to: Transfer(request, now: 0), from: zone)
+      return WireFormat().reply(to: DialectRequest(request, now: 0), from: zone)
     }
-    #expect(hex(post("application/dns-message").body) == vector.response_hex)
+    #expect(Hexadecimal.encode(post("application/dns-message").body) == vector.response_hex)
     #expect(post("text/plain").status == 415)
   }
 
@@ -122,7 +122,7 @@ private let json = HTTPField("Accept", "application/dns-json")
       let request = HTTPServerRequest(
         method: .post, target: "/dns-query", fields: [HTTPField("Content-Type", "application/dns-message")],
         body: query)
-      return WireFormat().reply(to: Transfer(request, now: 0), from: service(options: options)).fields
+      return WireFormat().reply(to: DialectRequest(request, now: 0), from: service(options: options)).fields
     }
     #expect(try freshness("ttl-7.example", age: 3) == [.init("Cache-Control", "max-age=7"), .init("Age", "3")])
     #expect(try freshness("missing.example.com") == [.init("Cache-Control", "max-age=900")])
@@ -135,16 +135,16 @@ private let json = HTTPField("Accept", "application/dns-json")
   }
 
   @Test func `base64url is read strictly`() {
-    #expect(base64URLDecoded(Array("-_8".utf8)) == [0xFB, 0xFF])
-    #expect(base64URLDecoded(Array("-_9".utf8)) == nil)
-    #expect(base64URLDecoded(Array("+/8".utf8)) == nil)
-    #expect(base64URLDecoded(Array("AAAAA".utf8)) == nil)
+    #expect(Base64URL.decode("-_8") == [0xFB, 0xFF])
+    #expect(Base64URL.decode("-_9") == nil)
+    #expect(Base64URL.decode("+/8") == nil)
+    #expect(Base64URL.decode("AAAAA") == nil)
   }
 }
 
 @Suite struct `Dialects are told apart` {
   private func dialect(_ target: String, _ fields: HTTPField...) -> String? {
-    let transfer = Transfer(HTTPServerRequest(target: target, fields: fields), now: 0)
+    let transfer = DialectRequest(HTTPServerRequest(target: target, fields: fields), now: 0)
     return allDialects.first { $0.claims(transfer) }?.name
   }
 

@@ -7,7 +7,7 @@ import Testing
 
 @testable import httpdns_simulator
 
-private func fault(_ text: String) throws(FaultError) -> Fault { try Fault(Parameters(query: text)) }
+private func fault(_ text: String) throws(SimulatorError) -> Fault { try Fault(Parameters(query: text)) }
 
 private let question = Question(name: name("www.example.com"), type: .a)
 
@@ -32,7 +32,7 @@ private let question = Question(name: name("www.example.com"), type: .a)
     "kind=cut&dialect=mumble", "kind=cut&below=a..b", "kind=bogus&ede=70000", "kind=error&error=Unknown",
   ])
   func `a parameter that is not understood is refused`(text: String) {
-    #expect(throws: FaultError.self) { try fault(text) }
+    #expect(throws: SimulatorError.self) { try fault(text) }
   }
 
   @Test func `a fault in a JSON body is the same as in a query`() throws {
@@ -90,7 +90,7 @@ private let question = Question(name: name("www.example.com"), type: .a)
   }
 
   @Test func `a distorted reply is about another name throughout`() {
-    var transfer = Transfer(.init(target: "/resolve?name=www.example.com"), now: 0)
+    var transfer = DialectRequest(.init(target: "/resolve?name=www.example.com"), now: 0)
     transfer.distortion = .question
     let text = Google().reply(to: transfer, from: service()).text
     #expect(!text.contains("www.example.com"))
@@ -110,7 +110,7 @@ private let question = Question(name: name("www.example.com"), type: .a)
   }
 
   private func distorted(_ text: String, _ dialect: some Dialect, _ request: HTTPServerRequest) throws -> DialectReply {
-    var transfer = Transfer(request, now: 0)
+    var transfer = DialectRequest(request, now: 0)
     transfer.distortion = try fault(text).distortion
     return dialect.reply(to: transfer, from: service())
   }
@@ -158,7 +158,7 @@ private let question = Question(name: name("www.example.com"), type: .a)
     "/v2/d?id=100000&dn=www.example.com", "/table",
   ])
   func `dialects of addresses distort their names, too`(target: String) throws {
-    var transfer = Transfer(.init(target: target), now: 0)
+    var transfer = DialectRequest(.init(target: target), now: 0)
     transfer.distortion = .question
     let reply = try #require(allDialects.first { $0.claims(transfer) }).reply(to: transfer, from: service())
     #expect(reply.text.contains("wrong-question.example.net"))

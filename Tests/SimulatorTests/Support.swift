@@ -128,12 +128,12 @@ func ask(
   let request = HTTPServerRequest(
     method: method, target: target, fields: header, body: Array(body.utf8),
     peer: SocketAddress(text: "198.51.100.7:4711"))
-  return dialect.reply(to: Transfer(request, now: now, isSecure: isSecure), from: service)
+  return dialect.reply(to: DialectRequest(request, now: now, isSecure: isSecure), from: service)
 }
 
 extension Service {
   /// The same service with settings such as `emas-age=3&emas-sdns=false`.
-  func with(_ settings: String) throws(SettingError) -> Service {
+  func with(_ settings: String) throws(SimulatorError) -> Service {
     var service = self
     try service.options.take(Parameters(query: settings))
     return service
@@ -151,9 +151,6 @@ func name(_ text: String) -> DomainName { DomainName(text: text)! }
 func octets(_ hex: String) -> [UInt8] {
   stride(from: 0, to: hex.count, by: 2).map { UInt8(hex.dropFirst($0).prefix(2), radix: 16)! }
 }
-
-/// Octets from Base64 text, by Foundation.
-func base64Decoded(_ text: String) -> [UInt8]? { Data(base64Encoded: text).map(Array.init) }
 
 /// Runs curl, which gives up by itself after ten seconds, and returns its exit status and output.
 func curl(_ arguments: String...) throws -> (status: Int32, output: String) {

@@ -68,12 +68,12 @@ private func table(_ settings: String = "", known: String? = nil) throws -> Dial
     ("not-listed=a..b", "\"a..b\" is no value for not-listed: domain names, with commas between them"),
   ])
   func `a mistake in the settings is reported with the allowed values`(text: String, reason: String) {
-    #expect(throws: SettingError(description: reason)) { try service().with(text) }
+    #expect(throws: SimulatorError(description: reason)) { try service().with(text) }
   }
 
   @Test func `a mistake leaves all as it was`() throws {
     var options = ServiceOptions()
-    #expect(throws: SettingError.self) { try options.take(Parameters(query: "emas-age=5&table-domains=x")) }
+    #expect(throws: SimulatorError.self) { try options.take(Parameters(query: "emas-age=5&table-domains=x")) }
     #expect(options.emas.age == 0)
   }
 
@@ -103,7 +103,7 @@ private func table(_ settings: String = "", known: String? = nil) throws -> Dial
     for path in paths {
       for _ in 0..<200 {
         let target = dice.damaged(path)
-        let transfer = Transfer(HTTPServerRequest(target: target), now: 1_700_000_000)
+        let transfer = DialectRequest(HTTPServerRequest(target: target), now: 1_700_000_000)
         guard let dialect = allDialects.first(where: { $0.claims(transfer) }) else { continue }
         let reply = dialect.reply(to: transfer, from: service)
         #expect([200, 304, 400, 401, 403, 404, 500].contains(reply.status), "seed \(seed): \(target)")

@@ -37,13 +37,13 @@ private func sealed(
   now: Int64 = 1_700_000_000
 ) -> DialectReply {
   let algorithm = cipher.mode == .des ? "des" : "aes"
-  let text = hex(cipher.seal(Array(plain.utf8)))
+  let text = Hexadecimal.encode(cipher.seal(Array(plain.utf8)))
   return ask(Tencent(), "/d?dn=\(text)&id=1234&alg=\(algorithm)\(parameters)", of: service, now: now)
 }
 
 /// The text inside a reply; nil where it is not sealed with that key.
 private func opened(_ reply: DialectReply, _ cipher: BlockCipher) -> String? {
-  hexDecoded(reply.body).flatMap(cipher.open).map { String(decoding: $0, as: UTF8.self) }
+  Hexadecimal.decode(reply.body).flatMap(cipher.open).map { String(decoding: $0, as: UTF8.self) }
 }
 
 @Suite struct `Tencent's dialect` {
@@ -108,7 +108,8 @@ private func opened(_ reply: DialectReply, _ cipher: BlockCipher) -> String? {
     #expect(client("203.0.113.9") == "192.0.2.1|203.0.113.9")
     #expect(client("2001:db8::9") == "192.0.2.1|2001:db8::9")
     #expect(client("") == "192.0.2.1|198.51.100.7")
-    let reply = sealed("a.example.com", aes, "&clientip=1&ip=\(hex(aes.seal(Array("203.0.113.9".utf8))))")
+    let reply = sealed(
+      "a.example.com", aes, "&clientip=1&ip=\(Hexadecimal.encode(aes.seal(Array("203.0.113.9".utf8))))")
     #expect(opened(reply, aes) == "192.0.2.1|203.0.113.9")
     #expect(reply.subnet == "203.0.113.9")
   }
@@ -125,7 +126,7 @@ private func opened(_ reply: DialectReply, _ cipher: BlockCipher) -> String? {
     #expect(try reply("not-listed=both.example.com", "") == "")
     let newline = sealed("a.example.com", des, of: try service(zone).with("tencent-newline=true"))
     #expect(newline.text.hasSuffix("\n"))
-    #expect(newline.text.dropLast() == hex(des.seal(Array("192.0.2.1".utf8))))
+    #expect(newline.text.dropLast() == Hexadecimal.encode(des.seal(Array("192.0.2.1".utf8))))
   }
 
   @Test(arguments: [des, aes, nil]) func `an expiry is checked if it is sent`(_ cipher: BlockCipher?) {
@@ -140,8 +141,8 @@ private func opened(_ reply: DialectReply, _ cipher: BlockCipher) -> String? {
 
   @Test func `wrong credentials are 401, or an empty body on demand`() throws {
     let empty = try service(zone).with("tencent-refusal=empty")
-    let name = hex(des.seal(Array("www.example.com".utf8)))
-    let other = hex(BlockCipher(.des, key: Array("OtherKey".utf8)).seal(Array("www.example.com".utf8)))
+    let name = Hexadecimal.encode(des.seal(Array("www.example.com".utf8)))
+    let other = Hexadecimal.encode(BlockCipher(.des, key: Array("OtherKey".utf8)).seal(Array("www.example.com".utf8)))
     for target in [
       "/d?dn=www.example.com&token=1", "/d?dn=\(name)&id=1", "/d?dn=\(other)&id=1234", "/d?dn=\(name)&id=1234&alg=aes",
       "/d?dn=\(name.dropLast())&id=1234", "/d?dn=www.example.com&id=1234", "/d?dn=www.example.com",

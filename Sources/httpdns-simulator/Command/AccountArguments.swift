@@ -1,6 +1,7 @@
 // AccountArguments.swift -- options for the simulated accounts of Tencent and EMAS; the defaults are not secret.
 
 import ArgumentParser
+import DNSWire
 
 /// The options `--tencent-…`.
 struct TencentArguments: ParsableArguments {
@@ -14,14 +15,17 @@ struct TencentArguments: ParsableArguments {
   var tencentToken = TencentAccount().token
 
   var account: TencentAccount {
-    TencentAccount(identifier: tencentId, desKey: tencentDesKey, aesKey: tencentAesKey, token: tencentToken)
+    TencentAccount(
+      identifier: tencentId, desKey: tencentDesKey, aesKey: tencentAesKey, token: tencentToken)
   }
 
   func validate() throws {
     guard let number = Int(tencentId), (1...100_000).contains(number) else {
       throw ValidationError("--tencent-id is 1 to 100000")
     }
-    guard tencentAesKey.utf8.count == 16 else { throw ValidationError("--tencent-aes-key has 16 octets") }
+    guard tencentAesKey.utf8.count == 16 else {
+      throw ValidationError("--tencent-aes-key has 16 octets")
+    }
   }
 }
 
@@ -36,7 +40,8 @@ struct EMASArguments: ParsableArguments {
   var emasSecret = EMASAccount().secret
   @Option(
     help: ArgumentHelp(
-      "Its AES key for v2, 32 hexadecimal digits. Empty: v2's encrypted modes are refused.", valueName: "key"))
+      "Its AES key for v2, 32 hexadecimal digits. Empty: v2's encrypted modes are refused.",
+      valueName: "key"))
   var emasAesSecret = EMASAccount().aesSecret
 
   var account: EMASAccount {
@@ -44,7 +49,7 @@ struct EMASArguments: ParsableArguments {
   }
 
   func validate() throws {
-    guard emasAesSecret.isEmpty || hexDecoded(Array(emasAesSecret.utf8))?.count == 16 else {
+    guard emasAesSecret.isEmpty || Hexadecimal.decode(emasAesSecret)?.count == 16 else {
       throw ValidationError("--emas-aes-secret has 32 hexadecimal digits")
     }
   }

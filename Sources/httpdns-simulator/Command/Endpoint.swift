@@ -4,13 +4,8 @@ import ArgumentParser
 import EventLoop
 
 /// An address and a port. Names are not accepted, because the simulator does not resolve names.
-struct Endpoint: ExpressibleByArgument {
-  let address: SocketAddress
-
-  init?(argument: String) {
-    guard let address = SocketAddress(text: argument) else { return nil }
-    self.address = address
-  }
+extension SocketAddress: ExpressibleByArgument {
+  public init?(argument: String) { self.init(text: argument) }
 }
 
 /// An additional address or Unix socket that serves the control paths.

@@ -21,26 +21,36 @@ struct SimulatorCommand: ParsableCommand {
     help: ArgumentHelp(
       "Serve plain HTTP on an address such as 127.0.0.1:8053; port 0 picks a free one. May be repeated.",
       valueName: "address:port"))
-  var listen: [Endpoint] = []
-  @Option(help: ArgumentHelp("Serve HTTPS on an address. May be repeated.", valueName: "address:port"))
-  var listenTls: [Endpoint] = []
+  var listen: [SocketAddress] = []
+  @Option(
+    help: ArgumentHelp("Serve HTTPS on an address. May be repeated.", valueName: "address:port"))
+  var listenTls: [SocketAddress] = []
   @Option(help: ArgumentHelp("Write the CA's certificate to this file, as PEM.", valueName: "file"))
   var caOut: String?
-  @Option(help: ArgumentHelp("One more host name or address for the certificate. May be repeated.", valueName: "name"))
+  @Option(
+    help: ArgumentHelp(
+      "One more host name or address for the certificate. May be repeated.", valueName: "name"))
   var tlsName: [String] = []
-  @Option(help: ArgumentHelp("How long ago the certificate became valid, in seconds.", valueName: "seconds"))
+  @Option(
+    help: ArgumentHelp(
+      "How long ago the certificate became valid, in seconds.", valueName: "seconds"))
   var tlsAge = 3_600
   @Option(
     help: ArgumentHelp(
-      "Serve the control paths also on an address or the path of a Unix socket.", valueName: "address:port|path"))
+      "Serve the control paths also on an address or the path of a Unix socket.",
+      valueName: "address:port|path"))
   var control: ControlEndpoint?
-  @Option(help: ArgumentHelp("Answer from this zone file instead of the built-in zone.", valueName: "file"))
+  @Option(
+    help: ArgumentHelp(
+      "Answer from this zone file instead of the built-in zone.", valueName: "file"))
   var zone: String?
-  @Option(help: ArgumentHelp("The TTL of records that give none, in seconds.", valueName: "seconds"))
+  @Option(
+    help: ArgumentHelp("The TTL of records that give none, in seconds.", valueName: "seconds"))
   var defaultTtl: UInt32 = 300
   @Option(
     help: ArgumentHelp(
-      "The number of an account whose signatures are checked. May be repeated, with its two keys.", valueName: "number")
+      "The number of an account whose signatures are checked. May be repeated, with its two keys.",
+      valueName: "number")
   )
   var account: [String] = []
   @Option(help: ArgumentHelp("The account's access key ID.", valueName: "id"))
@@ -49,10 +59,13 @@ struct SimulatorCommand: ParsableCommand {
   var accessKeySecret: [String] = []
   @Flag(help: "Refuse requests of accounts that are not signed.")
   var requireSignature = false
-  @Option(help: ArgumentHelp("How far a signature's time may be from the clock, in seconds.", valueName: "seconds"))
+  @Option(
+    help: ArgumentHelp(
+      "How far a signature's time may be from the clock, in seconds.", valueName: "seconds"))
   var signatureWindow: Int64 = 600
   @Option(
-    help: ArgumentHelp("How far the service's clock is ahead of the machine's, in seconds.", valueName: "seconds"))
+    help: ArgumentHelp(
+      "How far the service's clock is ahead of the machine's, in seconds.", valueName: "seconds"))
   var clockOffset: Int64 = 0
   @OptionGroup(title: "Tencent's account")
   var tencent: TencentArguments
@@ -67,7 +80,9 @@ struct SimulatorCommand: ParsableCommand {
   var cloudflareFinalDot = false
   @Flag(help: "Write Cloudflare's newer types as RFC 3597 text, as it was until 2026.")
   var cloudflareGeneric = false
-  @Option(help: ArgumentHelp("Send an Age field of this many seconds with RFC 8484 responses.", valueName: "seconds"))
+  @Option(
+    help: ArgumentHelp(
+      "Send an Age field of this many seconds with RFC 8484 responses.", valueName: "seconds"))
   var age: UInt32?
   @Option(
     help: """
@@ -75,7 +90,9 @@ struct SimulatorCommand: ParsableCommand {
       \(Fault.Kind.allCases.map(\.rawValue).joined(separator: ", ")).
       """)
   var fault: [String] = []
-  @Option(help: ArgumentHelp("The seed of the dice that faults with a probability throw.", valueName: "number"))
+  @Option(
+    help: ArgumentHelp(
+      "The seed of the dice that faults with a probability throw.", valueName: "number"))
   var seed: UInt64 = 1
   @Option(help: ArgumentHelp("How many requests the record keeps.", valueName: "count"))
   var recordLimit = 10_000
@@ -88,7 +105,9 @@ struct SimulatorCommand: ParsableCommand {
       throw ValidationError("--account, --access-key-id and --access-key-secret come together")
     }
     guard recordLimit >= 0 else { throw ValidationError("--record-limit is 0 or more") }
-    guard defaultTtl <= 0x7FFF_FFFF else { throw ValidationError("--default-ttl is 0 to 2147483647") }
+    guard defaultTtl <= 0x7FFF_FFFF else {
+      throw ValidationError("--default-ttl is 0 to 2147483647")
+    }
   }
 
   func run() throws {
@@ -104,12 +123,14 @@ struct SimulatorCommand: ParsableCommand {
   private func open(_ simulator: Simulator) throws {
     var tls: TLSServerContext?
     if !listenTls.isEmpty || caOut != nil {
-      let authority = try CertificateAuthority(names: CertificateAuthority.providerNames + tlsName, age: tlsAge)
+      let authority = try CertificateAuthority(
+        names: CertificateAuthority.providerNames + tlsName, age: tlsAge)
       if let caOut { try write(authority.caCertificate, to: caOut) }
-      tls = try TLSServerContext(certificateChain: authority.certificate, privateKey: authority.privateKey)
+      tls = try TLSServerContext(
+        certificateChain: authority.certificate, privateKey: authority.privateKey)
     }
-    for endpoint in listen { say("http", try simulator.serve(on: endpoint.address).description) }
-    for endpoint in listenTls { say("https", try simulator.serve(on: endpoint.address, tls: tls).description) }
+    for address in listen { say("http", try simulator.serve(on: address).description) }
+    for address in listenTls { say("https", try simulator.serve(on: address, tls: tls).description) }
     switch control {
     case .address(let address): say("control", try simulator.serveControl(on: address).description)
     case .unixPath(let path):
@@ -121,14 +142,16 @@ struct SimulatorCommand: ParsableCommand {
 
   private func makeService() throws -> Service {
     let accounts = account.indices.map {
-      Account(identifier: account[$0], accessKeyID: accessKeyId[$0], accessKeySecret: accessKeySecret[$0])
+      Account(
+        identifier: account[$0], accessKeyID: accessKeyId[$0], accessKeySecret: accessKeySecret[$0])
     }
     var options = ServiceOptions(
-      clockOffset: clockOffset, requiresSignature: requireSignature, signatureWindow: signatureWindow,
+      clockOffset: clockOffset, requiresSignature: requireSignature,
+      signatureWindow: signatureWindow,
       cloudflareFinalDot: cloudflareFinalDot,
       cloudflareGenericForm: cloudflareGeneric, age: age)
     for text in setting {
-      do throws(SettingError) {
+      do throws(SimulatorError) {
         try options.take(Parameters(query: text))
       } catch {
         throw ValidationError("--setting \(text): \(error)")
@@ -146,7 +169,7 @@ struct SimulatorCommand: ParsableCommand {
 
   private func makeFaults() throws -> FaultTable {
     let faults = try fault.map { text in
-      do throws(FaultError) {
+      do throws(SimulatorError) {
         return try Fault(Parameters(query: text))
       } catch {
         throw ValidationError("--fault \(text): \(error)")

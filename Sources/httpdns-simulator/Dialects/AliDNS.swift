@@ -6,22 +6,25 @@
 import DNSWire
 import HTTPMessage
 import HTTPServer
+import JSON
 
 struct AliDNS: Dialect {
   let name = "alidns"
   private static let style = JSONStyle(questionIsObject: true, ttlFirst: true, text: .quoted)
 
-  func claims(_ transfer: Transfer) -> Bool {
+  func claims(_ transfer: DialectRequest) -> Bool {
     transfer.request.path == "/resolve"
       && (transfer.parameters.octets("uid") != nil
-        || transfer.isFor("dns.alidns.com", "223.5.5.5", "223.6.6.6", "[2400:3200::1]", "[2400:3200:baba::1]"))
+        || transfer.isFor(
+          "dns.alidns.com", "223.5.5.5", "223.6.6.6", "[2400:3200::1]", "[2400:3200:baba::1]"))
   }
 
-  func reply(to transfer: Transfer, from service: Service) -> DialectReply {
+  func reply(to transfer: DialectRequest, from service: Service) -> DialectReply {
     guard transfer.request.method == .get else { return .refusal(405, "Method Not Allowed") }
     let parameters = transfer.parameters
     let subnet = parameters["edns_client_subnet"]
-    guard let sent = parameters.octets("name"), let name = asciiName(sent), let type = recordType(parameters["type"]),
+    guard let sent = parameters.octets("name"), let name = asciiName(sent),
+      let type = recordType(parameters["type"]),
       subnet.map({ IPPrefix(text: $0) != nil }) ?? true
     else { return .refusal(400, "Bad Request") }
     let question = Question(name: name, type: type)
@@ -35,40 +38,28 @@ struct AliDNS: Dialect {
     }
     let answer = service.answer(question, for: transfer)
     let isShort = parameters["short"] == "1" || parameters["short"] == "true"
+    let json = isShort ? shortText(of: answer) : AliDNS.style.text(of: answer, cd: false)
     return DialectReply(
-      contentType: "application/json", body: isShort ? shortBody(of: answer) : fullBody(of: answer),
+      contentType: "application/json", body: Array(json.utf8),
       questions: [question], isVerified: outcome == .verified ? true : nil, subnet: subnet,
       units: parameters.octets("uid") == nil ? 0 : transfer.isSecure ? 5 : 1)
   }
 
   private static func refusal(_ form: ServiceOptions.AliDNSRefusal) -> DialectReply {
     guard form != .status else { return .refusal(401, "Unauthorized") }
-    var json = JSONWriter()
-    json.beginObject()
-    json.key("code")
-    json.string("InvalidAccessKeyId.NotFound")
-    json.key("message")
-    json.string("Specified access key is not found.")
-    json.endObject()
-    var reply = DialectReply(contentType: "application/json", body: json.octets)
+    let json = JSONText.object([
+      "code": JSONText.string("InvalidAccessKeyId.NotFound"),
+      "message": JSONText.string("Specified access key is not found."),
+    ])
+    var reply = DialectReply(contentType: "application/json", body: Array(json.utf8))
     reply.status = form == .code ? 403 : 200
     return reply
   }
 
-  private func fullBody(of answer: ZoneAnswer) -> [UInt8] {
-    var json = DNSJSON(answer, cd: false, style: AliDNS.style)
-    return json.finish()
-  }
-
   /// The data of QTYPE without status and TTL; an empty array for every negative response.
-  private func shortBody(of answer: ZoneAnswer) -> [UInt8] {
-    var writer = JSONWriter()
-    writer.beginArray()
-    for record in answer.records where record.type == answer.question.type {
-      writer.string(dataText(of: record, style: AliDNS.style))
-    }
-    writer.endArray()
-    return writer.octets
+  private func shortText(of answer: ZoneAnswer) -> String {
+    let records = answer.records.filter { $0.type == answer.question.type }
+    return JSONText.array(records.map { JSONText.string(AliDNS.style.data(of: $0)) })
   }
 
   /// Parses a name as this service does: ASCII only, internationalized labels in their `xn--` form.

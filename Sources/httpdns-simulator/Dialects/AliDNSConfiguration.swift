@@ -1,7 +1,9 @@
 // AliDNSConfiguration.swift -- `/conf` of Alibaba's mobile resolution: the configuration that its SDKs download.
 
+import DNSWire
 import HTTPMessage
 import HTTPServer
+import JSON
 
 /// The zones and names that an account's clients may or may not resolve; empty lists do not restrict.
 struct AliDNSAccessLists: Sendable {
@@ -18,11 +20,11 @@ struct AliDNSConfiguration: Dialect {
   /// The version of the lists, which never change.
   private static let version = 1
 
-  func claims(_ transfer: Transfer) -> Bool {
+  func claims(_ transfer: DialectRequest) -> Bool {
     transfer.request.path == "/conf" && transfer.parameters.octets("uid") != nil
   }
 
-  func reply(to transfer: Transfer, from service: Service) -> DialectReply {
+  func reply(to transfer: DialectRequest, from service: Service) -> DialectReply {
     guard transfer.request.method == .get else { return .refusal(405, "Method Not Allowed") }
     let parameters = transfer.parameters
     guard
@@ -32,42 +34,26 @@ struct AliDNSConfiguration: Dialect {
     else { return .refusal(401, "Unauthorized") }
     let lists = AliDNSConfiguration.lists(
       AliDNSAccessLists(), version: AliDNSConfiguration.version, ttl: AliDNSConfiguration.lifetime)
-    return DialectReply(contentType: "application/json", body: AliDNSConfiguration.sealed(lists, for: account))
+    return DialectReply(
+      contentType: "application/json", body: AliDNSConfiguration.sealed(lists, for: account))
   }
 
   /// Composes the lists as JSON with the service's keys.
   static func lists(_ lists: AliDNSAccessLists, version: Int, ttl: Int) -> [UInt8] {
-    var json = JSONWriter()
-    json.beginObject()
-    for (key, value) in [("v", version), ("ttl", ttl), ("uhf", 0)] {
-      json.key(key)
-      json.number(value)
-    }
-    json.key("acl" as String)
-    json.beginObject()
-    for (key, names) in [
-      ("bz", lists.blockedZones), ("bd", lists.blockedNames), ("wz", lists.allowedZones), ("wd", lists.allowedNames),
-    ] {
-      json.key(key)
-      json.beginArray()
-      for name in names { json.string(name) }
-      json.endArray()
-    }
-    json.endObject()
-    json.endObject()
-    return json.octets
+    let groups = [
+      ("bz", lists.blockedZones), ("bd", lists.blockedNames), ("wz", lists.allowedZones),
+      ("wd", lists.allowedNames),
+    ]
+    let acl = JSONText.object(groups.map { ($0, JSONText.array($1.map(JSONText.string))) })
+    return Array(
+      JSONText.object(["v": "\(version)", "ttl": "\(ttl)", "uhf": "0", "acl": acl]).utf8)
   }
 
   /// Composes the body: the text encrypted with RC4 under the access key secret, in base64url with padding.
   static func sealed(_ text: [UInt8], for account: Account) -> [UInt8] {
-    let code = base64(rc4(text, key: Array(account.accessKeySecret.utf8))).map { character -> Character in
-      switch character {
-      case "+": "-"
-      case "/": "_"
-      default: character
-      }
-    }
-    return Array(#"{"v":10000,"d":"\#(String(code))"}"#.utf8)
+    let code = Base64.encode(rc4(text, key: Array(account.accessKeySecret.utf8)))
+      .replacing("+", with: "-").replacing("/", with: "_")
+    return Array(#"{"v":10000,"d":"\#(code)"}"#.utf8)
   }
 }
 

@@ -1,5 +1,8 @@
 // AliDNSSignature.swift -- computes and checks the `key` of Alibaba's mobile resolution.
 
+import Ciphers
+import DNSWire
+
 /// An account of the simulated service. Its description does not contain the secret.
 struct Account: Sendable, CustomStringConvertible, CustomReflectable {
   let identifier: String
@@ -13,9 +16,9 @@ struct Account: Sendable, CustomStringConvertible, CustomReflectable {
 extension Account {
   /// The lower-case hexadecimal SHA-256 of uid, secret, ts, name and access key ID, without separators.
   func aliDNSKey(ts: [UInt8], name: [UInt8]) -> String {
-    hex(
-      digest(
-        Array(identifier.utf8) + Array(accessKeySecret.utf8) + ts + name + Array(accessKeyID.utf8), .sha256))
+    Hexadecimal.encode(
+      Digest.sha256(
+        Array(identifier.utf8) + Array(accessKeySecret.utf8) + ts + name + Array(accessKeyID.utf8)))
   }
 }
 

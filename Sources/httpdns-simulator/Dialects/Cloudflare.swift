@@ -3,15 +3,17 @@
 import DNSWire
 import HTTPMessage
 import HTTPServer
+import JSON
 
 struct Cloudflare: Dialect {
   let name = "cloudflare"
 
-  func claims(_ transfer: Transfer) -> Bool {
-    transfer.request.path == "/dns-query" && transfer.request.field("Accept") == "application/dns-json"
+  func claims(_ transfer: DialectRequest) -> Bool {
+    transfer.request.path == "/dns-query"
+      && transfer.request.field("Accept") == "application/dns-json"
   }
 
-  func reply(to transfer: Transfer, from service: Service) -> DialectReply {
+  func reply(to transfer: DialectRequest, from service: Service) -> DialectReply {
     guard transfer.request.method == .get else { return .refusal(405, "") }
     let parameters = transfer.parameters
     guard let name = parameters["name"].flatMap({ DomainName(text: $0) }) else {
@@ -24,13 +26,13 @@ struct Cloudflare: Dialect {
     guard let cd = flag(parameters["cd"]) else { return invalidFlag("CD", parameters["cd"]) }
     let question = Question(name: name, type: type)
     let answer = service.answer(question, for: transfer)
-    var json = DNSJSON(answer, cd: cd, style: style(of: service))
-    if let error = answer.extendedError {
-      json.add("Comment", list: ["EDE(\(error)): on demand"])
-    } else if answer.code == .servFail {
-      json.add("Comment", list: ["EDE(22): No Reachable Authority"])
-    }
-    return DialectReply(contentType: "application/dns-json", body: json.finish(), questions: [question])
+    let comment =
+      answer.extendedError.map { "EDE(\($0)): on demand" }
+      ?? (answer.code == .servFail ? "EDE(22): No Reachable Authority" : nil)
+    let json = style(of: service).text(
+      of: answer, cd: cd, ["Comment": comment.map { JSONText.array([JSONText.string($0)]) }])
+    return DialectReply(
+      contentType: "application/dns-json", body: Array(json.utf8), questions: [question])
   }
 
   private func style(of service: Service) -> JSONStyle {
@@ -44,11 +46,7 @@ struct Cloudflare: Dialect {
   }
 
   private func refusal(_ text: String) -> DialectReply {
-    var writer = JSONWriter()
-    writer.beginObject()
-    writer.key("error")
-    writer.string(text)
-    writer.endObject()
-    return DialectReply(status: 400, contentType: "application/json", body: writer.octets)
+    .refusal(
+      400, JSONText.object(["error": JSONText.string(text)]), contentType: "application/json")
   }
 }

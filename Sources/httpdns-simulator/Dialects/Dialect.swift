@@ -7,8 +7,8 @@ import EventLoop
 import HTTPMessage
 import HTTPServer
 
-/// One request to a dialect.
-struct Transfer: Sendable {
+/// A request as dialects see it: whole, with its time and its transport.
+struct DialectRequest: Sendable {
   let request: HTTPServerRequest
   let parameters: Parameters
   /// Seconds since 1970 on the service's clock.
@@ -55,7 +55,9 @@ struct DialectReply: Sendable {
 
   var question: Question? { questions.first }
 
-  static func refusal(_ status: Int, _ text: String, contentType: String = "text/plain") -> DialectReply {
+  static func refusal(_ status: Int, _ text: String, contentType: String = "text/plain")
+    -> DialectReply
+  {
     DialectReply(status: status, contentType: contentType, body: Array(text.utf8))
   }
 }
@@ -65,14 +67,15 @@ protocol Dialect: Sendable {
   /// The name in the record of requests and in faults.
   var name: String { get }
   /// Whether the request is meant for this dialect; the first dialect that returns true replies.
-  func claims(_ transfer: Transfer) -> Bool
+  func claims(_ transfer: DialectRequest) -> Bool
   /// Returns the reply, which depends only on the request and the service.
-  func reply(to transfer: Transfer, from service: Service) -> DialectReply
+  func reply(to transfer: DialectRequest, from service: Service) -> DialectReply
 }
 
 /// Every dialect. A dialect with a specific match comes before those that match any other request for the same path.
 let allDialects: [any Dialect] = [
-  AliDNS(), AliDNSConfiguration(), DohPub(), Cloudflare(), Google(), WireFormat(), Tencent(), EMAS(), DomainTable(),
+  AliDNS(), AliDNSConfiguration(), DohPub(), Cloudflare(), Google(), WireFormat(), Tencent(),
+  EMAS(), DomainTable(),
 ]
 
 /// Parses a `type` parameter: a number or a mnemonic in any case; A if the parameter is missing.

@@ -9,22 +9,23 @@ import HTTPServer
 struct DohPub: Dialect {
   let name = "doh.pub"
 
-  func claims(_ transfer: Transfer) -> Bool {
+  func claims(_ transfer: DialectRequest) -> Bool {
     guard transfer.isFor("doh.pub", "1.12.12.12", "120.53.53.53") else { return false }
     return transfer.request.path == "/resolve"
       || transfer.request.path == "/dns-query" && transfer.parameters.octets("name") != nil
   }
 
-  func reply(to transfer: Transfer, from service: Service) -> DialectReply {
+  func reply(to transfer: DialectRequest, from service: Service) -> DialectReply {
     guard transfer.request.method == .get else { return .refusal(405, "Method Not Allowed") }
     let parameters = transfer.parameters
-    guard let name = parameters["name"].flatMap({ DomainName(text: $0) }), let type = recordType(parameters["type"]),
+    guard let name = parameters["name"].flatMap({ DomainName(text: $0) }),
+      let type = recordType(parameters["type"]),
       let cd = flag(parameters["cd"])
     else { return .refusal(400, "Bad Request") }
     let question = Question(name: name, type: type)
-    var json = DNSJSON(service.answer(question, for: transfer), cd: cd, style: JSONStyle(text: .quoted))
+    let json = JSONStyle(text: .quoted).text(of: service.answer(question, for: transfer), cd: cd)
     return DialectReply(
-      contentType: "application/dns-json", body: json.finish(), questions: [question],
+      contentType: "application/dns-json", body: Array(json.utf8), questions: [question],
       subnet: parameters["edns_client_subnet"])
   }
 }

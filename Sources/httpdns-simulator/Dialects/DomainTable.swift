@@ -2,26 +2,30 @@
 //
 // The format defines no path, no errors and no caching; the simulator adds HTTP's own entity tag.
 
+import Ciphers
 import DNSWire
 import HTTPMessage
 import HTTPServer
+import JSON
 
 struct DomainTable: Dialect {
   let name = "table"
   static let path = "/table"
 
-  func claims(_ transfer: Transfer) -> Bool { transfer.request.path == DomainTable.path }
+  func claims(_ transfer: DialectRequest) -> Bool { transfer.request.path == DomainTable.path }
 
-  func reply(to transfer: Transfer, from service: Service) -> DialectReply {
+  func reply(to transfer: DialectRequest, from service: Service) -> DialectReply {
     switch transfer.request.method {
     case .get, .head: break
     default: return .refusal(405, "Method Not Allowed")
     }
     let body = body(service, transfer)
-    let tag = "\"\(hex(digest(body, .sha256).prefix(8)))\""
-    let isKnown = transfer.request.field("If-None-Match").map { DomainTable.list($0, has: tag) } ?? false
+    let tag = "\"\(Hexadecimal.encode(Digest.sha256(body).prefix(8)))\""
+    let isKnown =
+      transfer.request.field("If-None-Match").map { DomainTable.list($0, has: tag) } ?? false
     return DialectReply(
-      status: isKnown ? 304 : 200, contentType: "application/json", fields: [HTTPField("ETag", tag)],
+      status: isKnown ? 304 : 200, contentType: "application/json",
+      fields: [HTTPField("ETag", tag)],
       body: isKnown ? [] : body)
   }
 
@@ -34,34 +38,26 @@ struct DomainTable: Dialect {
     }
   }
 
-  private func body(_ service: Service, _ transfer: Transfer) -> [UInt8] {
+  private func body(_ service: Service, _ transfer: DialectRequest) -> [UInt8] {
     let switches = service.options.table
     let names = switches.isEnabled ? names(service) : []
-    var json = JSONWriter(capacity: 128 + names.count * 96)
-    json.beginObject()
-    json.key("service")
-    json.string(switches.service)
-    json.key("enable")
-    json.number(switches.isEnabled ? 1 : 0)
-    json.key("domainlist")
-    json.beginArray()
     let families: [RecordType] = switches.includesIPv6 ? [.a, .aaaa] : [.a]
-    for name in names {
+    let list = names.compactMap { name -> String? in
       let answers = families.map { service.answer(Question(name: name, type: $0), for: transfer) }
-      let addresses = answers.flatMap { answer in answer.records.filter { $0.type == answer.question.type } }
-      guard !addresses.isEmpty else { continue }
-      json.beginObject()
-      json.key("domain")
-      json.name(answers[0].question.name, finalDot: false)
-      json.key("ips")
-      json.beginArray()
-      for address in addresses { json.string(address.text) }
-      json.endArray()
-      json.endObject()
+      let addresses = answers.flatMap { answer in
+        answer.records.filter { $0.type == answer.question.type }
+      }
+      guard !addresses.isEmpty else { return nil }
+      return JSONText.object([
+        "domain": JSONText.string(answers[0].question.name.textWithoutDot),
+        "ips": JSONText.array(addresses.map { JSONText.string($0.text) }),
+      ])
     }
-    json.endArray()
-    json.endObject()
-    return json.octets
+    let json = JSONText.object([
+      "service": JSONText.string(switches.service), "enable": switches.isEnabled ? "1" : "0",
+      "domainlist": JSONText.array(list),
+    ])
+    return Array(json.utf8)
   }
 
   private func names(_ service: Service) -> [DomainName] {

@@ -6,20 +6,23 @@
 import DNSWire
 import HTTPMessage
 import HTTPServer
+import JSON
 
 struct EMAS: Dialect {
   let name = "emas"
 
-  func claims(_ transfer: Transfer) -> Bool { EMASCall(path: transfer.request.path) != nil }
+  func claims(_ transfer: DialectRequest) -> Bool { EMASCall(path: transfer.request.path) != nil }
 
-  func reply(to transfer: Transfer, from service: Service) -> DialectReply {
+  func reply(to transfer: DialectRequest, from service: Service) -> DialectReply {
     do throws(EMASError) {
       guard transfer.request.method == .get else { throw .methodNotAllowed }
       switch EMASCall(path: transfer.request.path) {
       case .version1(let account, let isBatch, let isSigned):
-        return try EMASVersion1(transfer, service).reply(account: account, isBatch: isBatch, isSigned: isSigned)
-      case .version2: return try EMASVersion2(transfer, service).reply()
-      case .schedule(let account): return try EMASSchedule(transfer, service).reply(account: account)
+        return try EMASVersion1(transfer: transfer, service: service).reply(
+          account: account, isBatch: isBatch, isSigned: isSigned)
+      case .version2: return try EMASVersion2(transfer: transfer, service: service).reply()
+      case .schedule(let account):
+        return try EMASSchedule(transfer: transfer, service: service).reply(account: account)
       case nil: return .refusal(404, "Not Found")
       }
     } catch {
@@ -31,7 +34,7 @@ struct EMAS: Dialect {
   }
 
   /// The unencrypted questions of a refused request, for the record.
-  private static func questions(of transfer: Transfer) -> [Question] {
+  private static func questions(of transfer: DialectRequest) -> [Question] {
     let list = transfer.parameters.octets("host") ?? transfer.parameters.octets("dn") ?? []
     let query = transfer.parameters["query"] ?? transfer.parameters["q"]
     return (try? EMASQuestions(names: list, families: query, isBatch: true))?.all ?? []
@@ -51,8 +54,10 @@ private enum EMASCall {
     case ("v2", "d"): self = .version2
     case (let account, "d"): self = .version1(account: account, isBatch: false, isSigned: false)
     case (let account, "sign_d"): self = .version1(account: account, isBatch: false, isSigned: true)
-    case (let account, "resolve"): self = .version1(account: account, isBatch: true, isSigned: false)
-    case (let account, "sign_resolve"): self = .version1(account: account, isBatch: true, isSigned: true)
+    case (let account, "resolve"):
+      self = .version1(account: account, isBatch: true, isSigned: false)
+    case (let account, "sign_resolve"):
+      self = .version1(account: account, isBatch: true, isSigned: true)
     case (let account, "ss"): self = .schedule(account: account)
     default: return nil
     }
@@ -79,7 +84,8 @@ enum EMASError: String, Error, CaseIterable, Sendable {
   var status: Int {
     switch self {
     case .missingArgument, .tooManyHosts, .sdnsNotSupported, .invalidHost: 400
-    case .signatureExpired, .invalidSignature, .invalidDuration, .unsignedInterfaceDisabled, .invalidAccount,
+    case .signatureExpired, .invalidSignature, .invalidDuration, .unsignedInterfaceDisabled,
+      .invalidAccount,
       .accountNotExists, .serviceLevelDeny:
       403
     case .methodNotAllowed: 405
@@ -113,7 +119,9 @@ struct EMASQuestions {
     }
     guard !list.isEmpty else { throw .missingArgument }
     guard isBatch || !list.contains(UInt8(ascii: ",")) else { throw .invalidHost }
-    guard list.count(where: { $0 == UInt8(ascii: ",") }) < EMASQuestions.nameLimit else { throw .tooManyHosts }
+    guard list.count(where: { $0 == UInt8(ascii: ",") }) < EMASQuestions.nameLimit else {
+      throw .tooManyHosts
+    }
     guard let names = plainNames(list) else { throw .invalidHost }
     self.names = names
   }
@@ -140,14 +148,9 @@ extension Parameters {
     let sdns = sdns
     guard !sdns.isEmpty else { return nil }
     guard switches.supportsSDNS else { throw .sdnsNotSupported }
-    var json = JSONWriter()
-    json.beginObject()
-    for pair in sdns {
-      json.key(pair.name)
-      json.string(String(decoding: pair.value, as: UTF8.self))
-    }
-    json.endObject()
-    return String(decoding: json.octets, as: UTF8.self).replacing("&", with: "&amp;").replacing("\"", with: "&quot;")
+    let json = JSONText.object(
+      sdns.map { ($0.name, JSONText.string(String(decoding: $0.value, as: UTF8.self))) })
+    return json.replacing("&", with: "&amp;").replacing("\"", with: "&quot;")
       .replacing("<", with: "&lt;").replacing(">", with: "&gt;")
   }
 

@@ -1,5 +1,7 @@
 // Parameters.swift -- the decoded parameters of a request's query.
 
+import DNSWire
+
 /// Names and values in the order in which they were sent.
 struct Parameters: Sendable {
   private(set) var pairs: [(name: String, value: [UInt8])] = []
@@ -10,7 +12,11 @@ struct Parameters: Sendable {
     for part in query.utf8.split(separator: UInt8(ascii: "&")) {
       let end = part.firstIndex(of: UInt8(ascii: "=")) ?? part.endIndex
       let value = end < part.endIndex ? part[part.index(after: end)...] : part[end...]
-      pairs.append((String(decoding: Parameters.decoded(part[..<end]), as: UTF8.self), Parameters.decoded(value)))
+      pairs.append(
+        (
+          String(decoding: Parameters.decoded(part[..<end]), as: UTF8.self),
+          Parameters.decoded(value)
+        ))
     }
   }
 
@@ -28,25 +34,15 @@ struct Parameters: Sendable {
     result.reserveCapacity(text.count)
     var rest = text
     while let octet = rest.popFirst() {
-      if octet == UInt8(ascii: "%"), let high = rest.first.flatMap(hexDigit),
-        let low = rest.dropFirst().first.flatMap(hexDigit)
+      if octet == UInt8(ascii: "%"), let decoded = Hexadecimal.decode(rest.prefix(2)),
+        decoded.count == 1
       {
-        result.append(high << 4 | low)
+        result += decoded
         rest = rest.dropFirst(2)
       } else {
         result.append(octet)
       }
     }
     return result
-  }
-}
-
-/// The value of a hexadecimal digit in either case; nil for any other octet.
-func hexDigit(_ octet: UInt8) -> UInt8? {
-  switch octet {
-  case UInt8(ascii: "0")...UInt8(ascii: "9"): octet - UInt8(ascii: "0")
-  case UInt8(ascii: "a")...UInt8(ascii: "f"): octet - UInt8(ascii: "a") + 10
-  case UInt8(ascii: "A")...UInt8(ascii: "F"): octet - UInt8(ascii: "A") + 10
-  default: nil
   }
 }

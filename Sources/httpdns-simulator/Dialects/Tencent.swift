@@ -13,9 +13,9 @@ struct Tencent: Dialect {
   let name = "tencent"
   static let nameLimit = 8
 
-  func claims(_ transfer: Transfer) -> Bool { transfer.request.path == "/d" }
+  func claims(_ transfer: DialectRequest) -> Bool { transfer.request.path == "/d" }
 
-  func reply(to transfer: Transfer, from service: Service) -> DialectReply {
+  func reply(to transfer: DialectRequest, from service: Service) -> DialectReply {
     let parameters: Parameters
     switch transfer.request.method {
     case .get: parameters = transfer.parameters
@@ -24,13 +24,16 @@ struct Tencent: Dialect {
       parameters = Parameters(pairs: transfer.parameters.pairs + form.pairs)
     case .head, .put, .delete: return .refusal(501, "Not Implemented")
     }
-    guard let families = Tencent.families(parameters["type"]), let sent = parameters.octets("dn"), !sent.isEmpty,
-      let way = TencentWay(parameters, account: service.tencent, isFree: service.options.tencent.isFree)
+    guard let families = Tencent.families(parameters["type"]), let sent = parameters.octets("dn"),
+      !sent.isEmpty,
+      let way = TencentWay(
+        parameters, account: service.tencent, isFree: service.options.tencent.isFree)
     else { return .refusal(400, "Bad Request") }
     var reply = DialectReply(contentType: "text/plain", body: [])
     reply.cipher = way.cipher?.mode
     guard way.isAllowed, let plain = way.opened(sent) else { return refuse(reply, service) }
-    let parts = plain.split(separator: UInt8(ascii: ";"), maxSplits: 1, omittingEmptySubsequences: false)
+    let parts = plain.split(
+      separator: UInt8(ascii: ";"), maxSplits: 1, omittingEmptySubsequences: false)
     guard let names = plainNames(parts[0]), names.count <= Tencent.nameLimit else {
       return .refusal(400, "Bad Request")
     }
@@ -38,7 +41,9 @@ struct Tencent: Dialect {
     // Clients since 2025 append an expiry to the names, which an account may demand.
     if parts.count > 1 || service.options.tencent.requiresExpiry {
       guard parts.count > 1 else { return refuse(reply, service) }
-      guard let expiry = secondsText(parts[1]), expiry >= transfer.now else { return refuse(reply, service) }
+      guard let expiry = secondsText(parts[1]), expiry >= transfer.now else {
+        return refuse(reply, service)
+      }
     }
     let client = parameters.octets("ip").flatMap(way.address)
     reply.subnet = client?.description
@@ -62,7 +67,9 @@ struct Tencent: Dialect {
 
   private func body(_ text: String, _ way: TencentWay, _ service: Service) -> [UInt8] {
     var body = Array((service.options.tencent.isEmpty ? "" : text).utf8)
-    if let cipher = way.cipher, !body.isEmpty { body = Array(hex(cipher.seal(body)).utf8) }
+    if let cipher = way.cipher, !body.isEmpty {
+      body = Array(Hexadecimal.encode(cipher.seal(body)).utf8)
+    }
     if service.options.tencent.appendsNewline { body.append(UInt8(ascii: "\n")) }
     return body
   }
@@ -109,7 +116,7 @@ struct TencentWay {
   /// Decrypts a parameter; nil if the account's key does not decrypt it.
   func opened(_ sent: [UInt8]) -> [UInt8]? {
     guard let cipher else { return sent }
-    return hexDecoded(sent).flatMap(cipher.open)
+    return Hexadecimal.decode(sent).flatMap(cipher.open)
   }
 
   /// Parses the client's address, in clear text as clients send it, or encrypted as the document requires. Nil for any

@@ -8,13 +8,13 @@ struct WireFormat: Dialect {
   let name = "rfc8484"
   private static let mediaType = "application/dns-message"
 
-  func claims(_ transfer: Transfer) -> Bool { transfer.request.path == "/dns-query" }
+  func claims(_ transfer: DialectRequest) -> Bool { transfer.request.path == "/dns-query" }
 
-  func reply(to transfer: Transfer, from service: Service) -> DialectReply {
+  func reply(to transfer: DialectRequest, from service: Service) -> DialectReply {
     let octets: [UInt8]
     switch transfer.request.method {
     case .get, .head:
-      guard let sent = transfer.parameters.octets("dns"), let decoded = base64URLDecoded(sent) else {
+      guard let sent = transfer.parameters["dns"], let decoded = Base64URL.decode(sent) else {
         return .refusal(400, "the parameter dns is missing, or not base64url without padding")
       }
       octets = decoded
@@ -32,7 +32,8 @@ struct WireFormat: Dialect {
     let answer = service.answer(question, for: transfer)
     var reply = WireFormat.response(
       answer, identifier: query.id, cd: query.header.cd,
-      edns: query.edns.map { WireFormat.edns(echoing: $0, error: answer.extendedError) }, age: service.options.age)
+      edns: query.edns.map { WireFormat.edns(echoing: $0, error: answer.extendedError) },
+      age: service.options.age)
     reply.questions = [question]
     reply.subnet = query.edns?.clientSubnet?.prefix.description
     return reply
@@ -50,10 +51,14 @@ struct WireFormat: Dialect {
     header.rcode = UInt8(truncatingIfNeeded: answer.code.rawValue & 15)
     let message = Message(
       id: identifier, header: header, questions: [Message.Entry(answer.question)],
-      answers: answer.records.map(\.resourceRecord), authorities: answer.authority.map(\.resourceRecord), edns: edns)
-    guard let octets = try? message.compose() else { return .refusal(500, "the response is too long for a message") }
+      answers: answer.records.map(\.resourceRecord),
+      authorities: answer.authority.map(\.resourceRecord), edns: edns)
+    guard let octets = try? message.compose() else {
+      return .refusal(500, "the response is too long for a message")
+    }
     // A negative answer has the TTL of its SOA record, which the zone has limited to MINIMUM. Without one, it is 0.
-    let lifetime = (answer.records.isEmpty ? answer.authority : answer.records).map(\.ttl).min() ?? 0
+    let lifetime =
+      (answer.records.isEmpty ? answer.authority : answer.records).map(\.ttl).min() ?? 0
     var fields = [HTTPField("Cache-Control", "max-age=\(lifetime)")]
     if let age { fields.append(HTTPField("Age", "\(age)")) }
     return DialectReply(contentType: mediaType, fields: fields, body: octets)
@@ -62,7 +67,9 @@ struct WireFormat: Dialect {
   /// The OPT record of a response. Its scope is the full length of the subnet (RFC 7871 section 7.2.1).
   private static func edns(echoing query: EDNS, error: UInt16?) -> EDNS {
     var edns = EDNS()
-    if let error { edns.options.append(ExtendedErrorReport(code: ExtendedError(rawValue: error)).option) }
+    if let error {
+      edns.options.append(ExtendedErrorReport(code: ExtendedError(rawValue: error)).option)
+    }
     if let subnet = query.clientSubnet {
       edns.options.append(ClientSubnet(subnet.prefix, scope: UInt8(subnet.prefix.length)).option)
     }
@@ -71,32 +78,7 @@ struct WireFormat: Dialect {
 }
 
 extension ZoneRecord {
-  fileprivate var resourceRecord: ResourceRecord { ResourceRecord(owner: owner, type: type, ttl: ttl, rdata: rdata) }
-}
-
-/// Decodes base64url without padding (RFC 4648 section 5); nil for any other character or leftover bits.
-func base64URLDecoded(_ text: [UInt8]) -> [UInt8]? {
-  var octets: [UInt8] = []
-  octets.reserveCapacity(text.count * 3 / 4)
-  var accumulator: UInt32 = 0
-  var bits = 0
-  for character in text {
-    let value: UInt8
-    switch character {
-    case UInt8(ascii: "A")...UInt8(ascii: "Z"): value = character - UInt8(ascii: "A")
-    case UInt8(ascii: "a")...UInt8(ascii: "z"): value = character - UInt8(ascii: "a") + 26
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): value = character - UInt8(ascii: "0") + 52
-    case UInt8(ascii: "-"): value = 62
-    case UInt8(ascii: "_"): value = 63
-    default: return nil
-    }
-    accumulator = accumulator << 6 | UInt32(value)
-    bits += 6
-    if bits >= 8 {
-      bits -= 8
-      octets.append(UInt8(accumulator >> UInt32(bits) & 0xFF))
-    }
+  fileprivate var resourceRecord: ResourceRecord {
+    ResourceRecord(owner: owner, type: type, ttl: ttl, rdata: rdata)
   }
-  guard bits < 6, accumulator & (1 << UInt32(bits) - 1) == 0 else { return nil }
-  return octets
 }

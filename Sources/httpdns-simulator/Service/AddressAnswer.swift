@@ -20,7 +20,7 @@ struct AddressAnswer: Sendable {
 
 extension Service {
   /// Returns the addresses at a name, if it is on the account's list.
-  func addresses(of name: DomainName, _ type: RecordType, for transfer: Transfer) -> AddressAnswer {
+  func addresses(of name: DomainName, _ type: RecordType, for transfer: DialectRequest) -> AddressAnswer {
     let answer = answer(Question(name: name, type: type), for: transfer)
     guard !options.notListed.contains(where: { name.isAtOrBelow($0) }) else {
       return AddressAnswer(name: answer.question.name, type: type, isListed: false)
@@ -36,7 +36,9 @@ extension Service {
 func plainNames(_ list: some Collection<UInt8>) -> [DomainName]? {
   var names: [DomainName] = []
   for text in list.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) {
-    guard let name = DomainName(text: String(decoding: text, as: UTF8.self)), name.isPlain, !name.isRoot else {
+    guard let name = DomainName(text: String(decoding: text, as: UTF8.self)), name.isPlain,
+      !name.isRoot
+    else {
       return nil
     }
     names.append(name)

@@ -12,8 +12,10 @@
 //   PUT    /_simulator/zone           replaces the zone with the body
 //   DELETE /_simulator/zone           restores the zone of the start
 
+import EventLoop
 import HTTPMessage
 import HTTPServer
+import JSON
 
 private let controlPrefix = "/_simulator/"
 
@@ -44,14 +46,15 @@ extension Simulator {
     case (.delete, "zone"):
       restoreZone()
       reply.send(status: 204)
-    case (_, "fault"), (_, "requests"), (_, "count"), (_, "settings"), (_, "zone"): reply.send(status: 405)
+    case (_, "fault"), (_, "requests"), (_, "count"), (_, "settings"), (_, "zone"):
+      reply.send(status: 405)
     default: reply.send(status: 404)
     }
   }
 
   private func addFault(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
     guard let parameters = controlParameters(request, reply) else { return }
-    do throws(FaultError) {
+    do throws(SimulatorError) {
       faults.add(try Fault(parameters))
       reply.send(status: 204)
     } catch {
@@ -61,7 +64,7 @@ extension Simulator {
 
   private func changeSettings(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
     guard let parameters = controlParameters(request, reply) else { return }
-    do throws(SettingError) {
+    do throws(SimulatorError) {
       try service.options.take(parameters)
       reply.send(status: 204)
     } catch {
@@ -70,7 +73,9 @@ extension Simulator {
   }
 
   /// The parameters of the query and of the body; nil if the body is malformed, which this function refuses.
-  private func controlParameters(_ request: HTTPServerRequest, _ reply: HTTPServerReply) -> Parameters? {
+  private func controlParameters(_ request: HTTPServerRequest, _ reply: HTTPServerReply)
+    -> Parameters?
+  {
     let parameters = Parameters(query: request.query)
     guard !request.body.isEmpty else { return parameters }
     guard let sent = bodyParameters(request.body) else {
@@ -100,18 +105,12 @@ extension HTTPServerReply {
 }
 
 private func faultsJSON(_ faults: [Fault]) -> [UInt8] {
-  var json = JSONWriter()
-  json.beginArray()
-  for fault in faults {
-    json.beginObject()
-    json.key("kind")
-    json.string(fault.kind.rawValue)
-    json.key("remaining")
-    if let remaining = fault.remaining { json.number(remaining) } else { json.null() }
-    json.key("ms")
-    json.number(fault.delay.components.seconds * 1_000 + fault.delay.components.attoseconds / 1_000_000_000_000_000)
-    json.endObject()
+  let objects = faults.map { fault in
+    JSONText.object([
+      "kind": JSONText.string(fault.kind.rawValue),
+      "remaining": fault.remaining.map { "\($0)" } ?? "null",
+      "ms": "\(fault.delay.nanoseconds / 1_000_000)",
+    ])
   }
-  json.endArray()
-  return json.octets
+  return Array(JSONText.array(objects).utf8)
 }

@@ -69,28 +69,27 @@ struct Fault: Equatable, Sendable {
   var dialect: String?
 }
 
-/// A malformed fault: what was found and what is allowed.
-struct FaultError: Error, Equatable, CustomStringConvertible {
-  let description: String
-}
-
 extension Fault {
   static let delayLimit: UInt32 = 3_600_000
   static let bodyLimit = 100_000_000
 
   /// Creates a fault from parameters such as `kind=status&code=429&retry-after=5&count=2&path=/resolve`.
   ///
-  /// - Throws: `FaultError` for an unknown parameter or a value out of range.
-  init(_ parameters: Parameters) throws(FaultError) {
+  /// - Throws: `SimulatorError` for an unknown parameter or a value out of range.
+  init(_ parameters: Parameters) throws(SimulatorError) {
     let kinds = Kind.allCases.map(\.rawValue).joined(separator: ", ")
     guard let kind = parameters["kind"].flatMap(Kind.init(rawValue:)) else {
-      throw FaultError(description: "kind is one of \(kinds)")
+      throw SimulatorError(description: "kind is one of \(kinds)")
     }
     self.init(kind: kind)
     for pair in parameters.pairs {
       let text = String(decoding: pair.value, as: UTF8.self)
-      guard let isTaken = take(pair.name, text) else { throw FaultError(description: "\(pair.name) is not known") }
-      guard isTaken else { throw FaultError(description: "\"\(text)\" is no value for \(pair.name)") }
+      guard let isTaken = take(pair.name, text) else {
+        throw SimulatorError(description: "\(pair.name) is not known")
+      }
+      guard isTaken else {
+        throw SimulatorError(description: "\"\(text)\" is no value for \(pair.name)")
+      }
     }
   }
 

@@ -19,11 +19,18 @@ struct FaultTable {
 
   /// Returns the fault for a request and decrements its count; nil for none.
   mutating func take(path: String, dialect: String, questions: [Question]) -> Fault? {
-    for index in faults.indices where faults[index].matches(path: path, dialect: dialect, questions: questions) {
+    for index in faults.indices
+    where faults[index].matches(path: path, dialect: dialect, questions: questions) {
       let fault = faults[index]
-      if fault.probability < 1, Double.random(in: 0..<1, using: &dice) >= fault.probability { continue }
+      if fault.probability < 1, Double.random(in: 0..<1, using: &dice) >= fault.probability {
+        continue
+      }
       if let remaining = fault.remaining {
-        if remaining > 1 { faults[index].remaining = remaining - 1 } else { faults.remove(at: index) }
+        if remaining > 1 {
+          faults[index].remaining = remaining - 1
+        } else {
+          faults.remove(at: index)
+        }
       }
       return fault
     }

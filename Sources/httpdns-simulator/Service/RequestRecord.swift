@@ -1,6 +1,7 @@
 // RequestRecord.swift -- records the latest requests and counts all of them.
 
 import DNSWire
+import JSON
 
 struct RecordedRequest: Sendable {
   /// Milliseconds since 1970 on the system clock.
@@ -50,7 +51,9 @@ struct RequestRecord {
 
   mutating func note(_ request: RecordedRequest) {
     transferCount += 1
-    if let dialect = request.dialect, request.units > 0 { units[dialect, default: 0] += request.units }
+    if let dialect = request.dialect, request.units > 0 {
+      units[dialect, default: 0] += request.units
+    }
     for question in request.questions {
       if questionCounts[question] != nil || questionCounts.count < RequestRecord.questionLimit {
         questionCounts[question, default: 0] += 1
@@ -69,86 +72,39 @@ struct RequestRecord {
 }
 
 extension RequestRecord {
-  var requestsJSON: [UInt8] {
-    var json = JSONWriter(capacity: ring.count * 256)
-    json.beginArray()
-    for request in requests { request.write(to: &json) }
-    json.endArray()
-    return json.octets
-  }
+  var requestsJSON: [UInt8] { Array(JSONText.array(requests.map(\.json)).utf8) }
 
   /// The counters as a JSON object. The keys of questions are `name. TYPE` in lower case, sorted.
   func countJSON(connections: UInt64) -> [UInt8] {
-    var json = JSONWriter()
-    json.beginObject()
-    json.key("transfers")
-    json.number(transferCount)
-    json.key("connections")
-    json.number(connections)
-    json.key("questions")
-    json.beginObject()
-    let counts = questionCounts.map { ("\($0.name.lowercased) \($0.type)", $1) }
-    for (question, count) in counts.sorted(by: { $0.0 < $1.0 }) {
-      json.key(question)
-      json.number(count)
+    let questions = questionCounts.map { ("\($0.name.lowercased) \($0.type)", "\($1)") }.sorted {
+      $0.0 < $1.0
     }
-    json.endObject()
-    json.key("units")
-    json.beginObject()
-    for (dialect, count) in units.sorted(by: { $0.key < $1.key }) {
-      json.key(dialect)
-      json.number(count)
-    }
-    json.endObject()
-    json.endObject()
-    return json.octets
+    let json = JSONText.object([
+      "transfers": "\(transferCount)", "connections": "\(connections)",
+      "questions": JSONText.object(questions),
+      "units": JSONText.object(units.sorted { $0.key < $1.key }.map { ($0, "\($1)") }),
+    ])
+    return Array(json.utf8)
   }
 }
 
 extension RecordedRequest {
-  fileprivate func write(to json: inout JSONWriter) {
-    json.beginObject()
-    json.key("time")
-    json.number(milliseconds)
-    json.key("transport")
-    json.string(transport)
-    json.key("method")
-    json.string(method)
-    json.key("path")
-    json.string(path)
-    json.key("host")
-    if let host { json.string(host) } else { json.null() }
-    json.key("dialect")
-    if let dialect { json.string(dialect) } else { json.null() }
-    if let question = questions.first {
-      json.key("name")
-      json.name(question.name, finalDot: true)
-      json.key("type")
-      json.string(question.type.description)
+  fileprivate var json: String {
+    func text(_ value: String?) -> String { value.map(JSONText.string) ?? "null" }
+    let parameters = Parameters(query: query).pairs.map {
+      ($0.name, text(String(decoding: $0.value, as: UTF8.self)))
     }
-    json.key("questions")
-    json.beginArray()
-    for question in questions { json.string("\(question.name) \(question.type)") }
-    json.endArray()
-    json.key("verified")
-    if let isVerified { json.bool(isVerified) } else { json.null() }
-    json.key("cipher")
-    if let cipher { json.string(cipher.rawValue) } else { json.null() }
-    json.key("subnet")
-    if let subnet { json.string(subnet) } else { json.null() }
-    json.key("status")
-    json.number(status)
-    json.key("units")
-    json.number(units)
-    json.key("fault")
-    if let fault { json.string(fault.rawValue) } else { json.null() }
-    json.key("parameters")
-    json.beginObject()
-    for pair in Parameters(query: query).pairs {
-      json.key(pair.name)
-      json.string(String(decoding: pair.value, as: UTF8.self))
-    }
-    json.endObject()
-    json.endObject()
+    return JSONText.object([
+      "time": "\(milliseconds)", "transport": text(transport), "method": text(method),
+      "path": text(path),
+      "host": text(host), "dialect": text(dialect),
+      "name": questions.first.map { text($0.name.text) },
+      "type": questions.first.map { text($0.type.description) },
+      "questions": JSONText.array(questions.map { text("\($0.name) \($0.type)") }),
+      "verified": isVerified.map { "\($0)" } ?? "null", "cipher": text(cipher?.rawValue),
+      "subnet": text(subnet),
+      "status": "\(status)", "units": "\(units)", "fault": text(fault?.rawValue),
+      "parameters": JSONText.object(parameters),
+    ])
   }
 }

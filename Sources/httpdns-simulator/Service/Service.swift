@@ -128,7 +128,7 @@ struct Service: Sendable {
   var secureAddresses: [SocketAddress] = []
 
   /// Returns the zone's answer, with the distortion of the transfer if there is one.
-  func answer(_ question: Question, for transfer: Transfer) -> ZoneAnswer {
+  func answer(_ question: Question, for transfer: DialectRequest) -> ZoneAnswer {
     let answer = zone.answer(question)
     return transfer.distortion.map { answer.distorted($0) } ?? answer
   }

@@ -9,6 +9,13 @@ struct ServiceAddress: Equatable, Sendable, CustomStringConvertible {
   /// Nil for the scheme's default.
   let port: UInt16?
 
+  var description: String {
+    guard let port else { return address.description }
+    return SocketAddress(octets: address.octets, port: port)!.description
+  }
+}
+
+extension ServiceAddress {
   init?(text: String) {
     if let address = IPAddress(text: text) {
       self.init(address: address, port: nil)
@@ -21,15 +28,5 @@ struct ServiceAddress: Equatable, Sendable, CustomStringConvertible {
 
   init(_ endpoint: SocketAddress) {
     self.init(address: IPAddress(octets: endpoint.octets)!, port: endpoint.port)
-  }
-
-  private init(address: IPAddress, port: UInt16?) {
-    self.address = address
-    self.port = port
-  }
-
-  var description: String {
-    guard let port else { return address.description }
-    return SocketAddress(octets: address.octets, port: port)!.description
   }
 }

@@ -29,11 +29,7 @@
 //   table-ipv6=true                  IPv6 addresses follow the IPv4 addresses
 
 import DNSWire
-
-/// A malformed setting: what was found and what is allowed.
-struct SettingError: Error, Equatable, CustomStringConvertible {
-  let description: String
-}
+import JSON
 
 /// One setting: its name, its allowed values, and how to read and write it.
 struct Setting: Sendable {
@@ -63,7 +59,9 @@ extension Setting {
     integer("emas-age", \.emas.age, 0...0x7FFF_FFFF),
     flag("emas-sdns", \.emas.supportsSDNS),
     flag("emas-mode-number", \.emas.modeIsNumber),
-    list("emas-service-ip", \.emas.serviceAddresses, "addresses, with or without a port") { ServiceAddress(text: $0) },
+    list("emas-service-ip", \.emas.serviceAddresses, "addresses, with or without a port") {
+      ServiceAddress(text: $0)
+    },
     flag("emas-disable", \.emas.isDisabled),
     flag("emas-no-servers", \.emas.hasNoServers),
     flag("emas-query-type", \.emas.hasTypeWithQuery),
@@ -78,7 +76,8 @@ extension Setting {
   ]
 
   private static func flag(_ name: String, _ place: any Place<Bool>) -> Setting {
-    Setting(name: name, allowed: "true or false", show: { "\($0[keyPath: place])" }) { options, text in
+    Setting(name: name, allowed: "true or false", show: { "\($0[keyPath: place])" }) {
+      options, text in
       guard let value = Bool(text) else { return false }
       options[keyPath: place] = value
       return true
@@ -89,7 +88,8 @@ extension Setting {
     _ name: String, _ place: any Place<Value>, _ range: ClosedRange<Value>
   ) -> Setting {
     let allowed = "\(range.lowerBound) to \(range.upperBound)"
-    return Setting(name: name, allowed: allowed, show: { "\($0[keyPath: place])" }) { options, text in
+    return Setting(name: name, allowed: allowed, show: { "\($0[keyPath: place])" }) {
+      options, text in
       guard let value = Value(text), range.contains(value) else { return false }
       options[keyPath: place] = value
       return true
@@ -100,7 +100,8 @@ extension Setting {
     _ name: String, _ place: any Place<Value>
   ) -> Setting {
     let allowed = Value.allCases.map(\.rawValue).joined(separator: ", ")
-    return Setting(name: name, allowed: allowed, show: { $0[keyPath: place].rawValue }) { options, text in
+    return Setting(name: name, allowed: allowed, show: { $0[keyPath: place].rawValue }) {
+      options, text in
       guard let value = Value(rawValue: text) else { return false }
       options[keyPath: place] = value
       return true
@@ -115,7 +116,8 @@ extension Setting {
   }
 
   private static func list<Value: CustomStringConvertible & Sendable>(
-    _ name: String, _ place: any Place<[Value]>, _ allowed: String, _ parse: @escaping @Sendable (String) -> Value?
+    _ name: String, _ place: any Place<[Value]>, _ allowed: String,
+    _ parse: @escaping @Sendable (String) -> Value?
   ) -> Setting {
     Setting(
       name: name, allowed: "\(allowed), with commas between them",
@@ -133,16 +135,17 @@ extension Setting {
 extension ServiceOptions {
   /// Changes settings by name. With one mistake, it changes none.
   ///
-  /// - Throws: `SettingError` for an unknown name or a value that is not allowed.
-  mutating func take(_ parameters: Parameters) throws(SettingError) {
+  /// - Throws: `SimulatorError` for an unknown name or a value that is not allowed.
+  mutating func take(_ parameters: Parameters) throws(SimulatorError) {
     var changed = self
     for pair in parameters.pairs {
       let text = String(decoding: pair.value, as: UTF8.self)
       guard let setting = Setting.all.first(where: { $0.name == pair.name }) else {
-        throw SettingError(description: "\(pair.name) is not known")
+        throw SimulatorError(description: "\(pair.name) is not known")
       }
       guard setting.take(&changed, text) else {
-        throw SettingError(description: "\"\(text)\" is no value for \(pair.name): \(setting.allowed)")
+        throw SimulatorError(
+          description: "\"\(text)\" is no value for \(pair.name): \(setting.allowed)")
       }
     }
     self = changed
@@ -150,13 +153,6 @@ extension ServiceOptions {
 
   /// Every setting with its value as text, as a JSON object.
   var settingsJSON: [UInt8] {
-    var json = JSONWriter()
-    json.beginObject()
-    for setting in Setting.all {
-      json.key(setting.name)
-      json.string(setting.show(self))
-    }
-    json.endObject()
-    return json.octets
+    Array(JSONText.object(Setting.all.map { ($0.name, JSONText.string($0.show(self))) }).utf8)
   }
 }

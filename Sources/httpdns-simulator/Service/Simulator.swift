@@ -39,12 +39,19 @@ final class Simulator {
   /// Serves every dialect and the control paths on an address.
   ///
   /// - Returns: the address with its actual port.
-  func serve(on address: SocketAddress, tls: TLSServerContext? = nil) throws(HTTPServerError) -> SocketAddress {
+  func serve(on address: SocketAddress, tls: TLSServerContext? = nil) throws(HTTPServerError)
+    -> SocketAddress
+  {
     let isSecure = tls != nil
-    let server = try makeServer(tls: tls) { [weak self] in self?.receive($0, $1, isSecure: isSecure) }
+    let server = try makeServer(tls: tls) { [weak self] in self?.receive($0, $1, isSecure: isSecure)
+    }
     servers.append(server)
     let bound = try server.listen(on: address)
-    if isSecure { service.secureAddresses.append(bound) } else { service.plainAddresses.append(bound) }
+    if isSecure {
+      service.secureAddresses.append(bound)
+    } else {
+      service.plainAddresses.append(bound)
+    }
     return bound
   }
 
@@ -78,7 +85,8 @@ final class Simulator {
 
   private func receive(_ request: HTTPServerRequest, _ reply: HTTPServerReply, isSecure: Bool) {
     guard !isControl(request) else { return control(request, reply) }
-    var transfer = Transfer(request, now: loop.wallTime + service.options.clockOffset, isSecure: isSecure)
+    var transfer = DialectRequest(
+      request, now: loop.wallTime + service.options.clockOffset, isSecure: isSecure)
     guard let dialect = allDialects.first(where: { $0.claims(transfer) }) else {
       let refusal = DialectReply.refusal(404, "no dialect has this path")
       note(refusal, of: transfer, dialect: nil, fault: nil)
@@ -123,16 +131,21 @@ final class Simulator {
     reply.send(status: answer.status, fields: fields, body: answer.body)
   }
 
-  private func note(_ answer: DialectReply, of transfer: Transfer, dialect: String?, fault: Fault.Kind?) {
+  private func note(
+    _ answer: DialectReply, of transfer: DialectRequest, dialect: String?, fault: Fault.Kind?
+  ) {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     let request = transfer.request
     record.note(
       RecordedRequest(
         milliseconds: Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000,
-        transport: transfer.isSecure ? "https" : "http", method: request.method.rawValue, path: request.path,
-        host: request.field("Host"), query: request.query, dialect: dialect, questions: answer.questions,
-        isVerified: answer.isVerified, cipher: answer.cipher, subnet: answer.subnet, status: answer.status,
+        transport: transfer.isSecure ? "https" : "http", method: request.method.rawValue,
+        path: request.path,
+        host: request.field("Host"), query: request.query, dialect: dialect,
+        questions: answer.questions,
+        isVerified: answer.isVerified, cipher: answer.cipher, subnet: answer.subnet,
+        status: answer.status,
         units: answer.units, fault: fault))
   }
 }

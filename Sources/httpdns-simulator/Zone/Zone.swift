@@ -113,7 +113,9 @@ struct Zone: Sendable {
   private func soa(above name: DomainName) -> ZoneRecord {
     var candidate: DomainName? = name
     while let owner = candidate {
-      if let soa = nodes[owner]?.records.first(where: { $0.type == .soa }) { return Zone.negative(soa) }
+      if let soa = nodes[owner]?.records.first(where: { $0.type == .soa }) {
+        return Zone.negative(soa)
+      }
       if synthetic.isApex(owner) { return Zone.negative(synthetic.soa(of: owner)) }
       candidate = owner.parent
     }

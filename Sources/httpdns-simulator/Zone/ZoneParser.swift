@@ -17,29 +17,26 @@ struct ZoneError: Error, Equatable, CustomStringConvertible {
 }
 
 struct ZoneParser {
-  private var origin = DomainName.root
-  private var ttl: UInt32
-  private var owner: DomainName?
   private var zone: Zone
+  private var ttl: UInt32
+  private var origin = DomainName.root
+  private var owner: DomainName?
 
   /// Parses a zone file; `defaultTTL` applies until the first `$TTL`.
   ///
   /// - Throws: `ZoneError` for the first mistake.
   static func parse(_ text: some StringProtocol, defaultTTL: UInt32 = 300) throws(ZoneError) -> Zone {
-    var parser = ZoneParser(ttl: defaultTTL, zone: Zone(defaultTTL: defaultTTL))
+    var parser = ZoneParser(zone: Zone(defaultTTL: defaultTTL), ttl: defaultTTL)
     for entry in try ZoneTokens.entries(of: text) { try parser.take(entry) }
     return parser.zone
-  }
-
-  private init(ttl: UInt32, zone: Zone) {
-    self.ttl = ttl
-    self.zone = zone
   }
 
   private mutating func take(_ entry: ZoneEntry) throws(ZoneError) {
     switch entry.fields[0].uppercased() {
     case "$ORIGIN":
-      guard entry.fields.count == 2, let name = DomainName(text: entry.fields[1]), entry.fields[1].hasSuffix(".") else {
+      guard entry.fields.count == 2, let name = DomainName(text: entry.fields[1]),
+        entry.fields[1].hasSuffix(".")
+      else {
         throw ZoneError(line: entry.line, reason: "$ORIGIN takes one name with its final dot")
       }
       origin = name
@@ -58,14 +55,17 @@ struct ZoneParser {
   private mutating func takeRecord(_ entry: ZoneEntry) throws(ZoneError) {
     var fields = entry.fields[...]
     if !entry.continuesOwner { owner = try name(fields.removeFirst(), line: entry.line) }
-    guard let owner else { throw ZoneError(line: entry.line, reason: "the first record has no owner name") }
+    guard let owner else {
+      throw ZoneError(line: entry.line, reason: "the first record has no owner name")
+    }
     var recordTTL = ttl
     if let first = fields.first, let seconds = ttlValue(first) {
       recordTTL = seconds
       fields.removeFirst()
     }
     if fields.first?.uppercased() == "IN" { fields.removeFirst() }
-    guard let word = fields.popFirst(), UInt16(word) == nil, let type = RecordType(text: word) else {
+    guard let word = fields.popFirst(), UInt16(word) == nil, let type = RecordType(text: word)
+    else {
       throw ZoneError(line: entry.line, reason: "a record is: name [TTL] [IN] TYPE RDATA")
     }
     if let relative = relativeName(in: Array(fields), type: type) {
@@ -102,11 +102,14 @@ struct ZoneParser {
     case .naptr: places = [5]
     default: places = []
     }
-    return places.filter { $0 < fields.count }.map { fields[$0] }.first { !$0.hasSuffix(".") && $0 != "\\#" }
+    return places.filter { $0 < fields.count }.map { fields[$0] }.first {
+      !$0.hasSuffix(".") && $0 != "\\#"
+    }
   }
 
   private func ttlValue(_ text: String) -> UInt32? {
-    guard let value = UInt32(text), text.utf8.first != UInt8(ascii: "+"), value <= 0x7FFF_FFFF else { return nil }
+    guard let value = UInt32(text), text.utf8.first != UInt8(ascii: "+"), value <= 0x7FFF_FFFF
+    else { return nil }
     return value
   }
 }
