@@ -95,7 +95,7 @@ let layer2: [Target] =
   + module(
     "Ranking",
     ["DNSWire", "EventLoop", "Configuration", "Files", "FairShares", "MessageCache", "Routing", "Probing"])
-  + module("Store", ["EventLoop", "Streams"], tests: ["Files"])
+  + module("Store", ["EventLoop", "Streams", "Ciphers"], tests: ["Files"])
   + module("FairShares", ["DNSWire", "CHotPath", "PublicSuffixes"])
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
   + module("Persistence", ["MessageCache", "EventLoop", "Ciphers", "Files"], tests: ["DNSWire"])

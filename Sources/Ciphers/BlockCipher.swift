@@ -4,7 +4,7 @@ import CCrypto
 import Synchronization
 
 /// A block cipher with a mode and a key. Any thread; calls with one key run one at a time.
-public struct BlockCipher: Sendable {
+public struct BlockCipher: Concealed, Sendable {
   /// The ciphers and modes that providers use.
   public enum Mode: Hashable, Sendable {
     /// AES-128-CBC with PKCS#7 padding; initialisation vectors of 16 octets.
@@ -59,15 +59,6 @@ public struct BlockCipher: Sendable {
     defer { ERR_pop_to_mark() }
     return contexts.decrypting.withLock { $0.decrypt(ciphertext, vector: vector) }
   }
-}
-
-extension BlockCipher: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  /// Always `••••`.
-  public var description: String { "••••" }
-  /// Always `••••`.
-  public var debugDescription: String { description }
-  /// An empty mirror, so that dumps show nothing.
-  public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 /// The contexts that copies of a cipher share, one per direction, so that the key schedule is computed once.

@@ -5,7 +5,7 @@ import Synchronization
 
 /// HMAC with SHA-256 (RFC 2104, RFC 4231) for one key. The key is processed once, so a code costs little more than hashing
 /// its message. Any thread; one message at a time.
-public final class HMACSHA256: Sendable {
+public final class HMACSHA256: Concealed, Sendable {
   /// The length of a code in octets.
   public static let length = 32
 
@@ -18,15 +18,6 @@ public final class HMACSHA256: Sendable {
   ///
   /// - Complexity: O(*n*) in the octets of the message.
   public func code(of message: [UInt8]) -> [UInt8] { context.withLock { $0.code(of: message) } }
-}
-
-extension HMACSHA256: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  /// Always `••••`.
-  public var description: String { "••••" }
-  /// Always `••••`.
-  public var debugDescription: String { description }
-  /// An empty mirror, so that dumps show nothing.
-  public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 /// libcrypto's context with the key; one message at a time. libcrypto wipes it when it is freed.

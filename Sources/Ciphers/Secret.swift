@@ -1,7 +1,16 @@
 // Secret.swift -- a key or token that is never printed.
 
+/// A type that holds a secret. Its text is `••••`, or one of its own; reflection reveals nothing.
+public protocol Concealed: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {}
+
+extension Concealed {
+  public var description: String { "••••" }
+  public var debugDescription: String { description }
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
 /// A secret text. Every description of it is `••••`; only `reveal` gives the octets.
-public struct Secret: Hashable, Sendable {
+public struct Secret: Concealed, Hashable, Sendable {
   private let octets: [UInt8]
 
   /// Creates a secret from a text's UTF-8 octets.
@@ -15,13 +24,4 @@ public struct Secret: Hashable, Sendable {
     let (mine, theirs) = (Digest.sha256(octets), Digest.sha256(others))
     return zip(mine, theirs).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
   }
-}
-
-extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  /// Always `••••`.
-  public var description: String { "••••" }
-  /// Always `••••`.
-  public var debugDescription: String { "••••" }
-  /// An empty mirror, so that dumps show nothing.
-  public var customMirror: Mirror { Mirror(self, children: []) }
 }

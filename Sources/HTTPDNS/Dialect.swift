@@ -107,25 +107,15 @@ public struct QuestionBatch: Hashable, Sendable {
 /// The price list of a provider.
 public struct Billing: Hashable, Sendable {
   /// Units per transfer that was replied to, whether or not it has an answer.
-  public let unitsPerTransfer: Int
+  public var unitsPerTransfer: Int
   /// Units per name and address family that addresses were returned for.
-  public let unitsPerAnswer: Int
+  public var unitsPerAnswer = 0
   /// Whether the price is an estimate that no document confirms.
-  public let isEstimate: Bool
-  /// The document that states the price, or the basis of the estimate.
-  public let source: String
+  public var isEstimate = false
   /// Whether an account is billed; false without an account. Units are counted in both cases.
-  public let isBilled: Bool
-
-  public init(
-    unitsPerTransfer: Int, unitsPerAnswer: Int = 0, isEstimate: Bool = false, isBilled: Bool = true, source: String
-  ) {
-    self.isBilled = isBilled
-    self.unitsPerTransfer = unitsPerTransfer
-    self.unitsPerAnswer = unitsPerAnswer
-    self.isEstimate = isEstimate
-    self.source = source
-  }
+  public var isBilled = true
+  /// The document that states the price, or the basis of the estimate.
+  public var source: String
 
   /// A public service without an account and without a price.
   public static let free = Billing(

@@ -96,9 +96,10 @@ public final class StoreClient: StoreLink {
       case .backingOff, .dormant: "not used"
       case .closed: "closed"
       }
-    return StoreReport(
-      state: text, isUp: isUp, since: since, lastFailure: lastFailure, complaint: isUp ? complaint?.text : nil,
-      latency: latency.value, calls: calls, timeouts: timeouts, errors: errors)
+    var report = StoreReport(state: text, isUp: isUp, since: since, latency: latency.value)
+    (report.lastFailure, report.complaint) = (lastFailure, isUp ? complaint?.text : nil)
+    (report.calls, report.timeouts, report.errors) = (calls, timeouts, errors)
+    return report
   }
 
   /// What the store refuses although it is up, and its error text; nil for nothing.

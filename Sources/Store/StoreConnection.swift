@@ -3,6 +3,7 @@
 // Replies arrive in the order of their commands. A command that has timed out stays in the queue until its reply has
 // arrived and is dropped, so that no reply is matched to another command.
 
+import Ciphers
 import EventLoop
 import Glibc
 import Streams
@@ -195,7 +196,7 @@ final class StoreConnection {
   /// Sends AUTH, SELECT and PING in one write, as far as the settings need them.
   private func introduce() {
     var commands: [[[UInt8]]] = []
-    let password = settings.password.octets
+    let password = settings.password.reveal
     if !settings.user.isEmpty {
       commands.append(StoreCommand.auth.words(settings.user.utf8, password))
     } else if !password.isEmpty {

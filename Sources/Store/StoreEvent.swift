@@ -35,24 +35,14 @@ public struct StoreReport: Hashable, Sendable {
   /// The median latency of the last 31 replies; nil before the first one.
   public var latency: Duration?
   /// Commands that were sent.
-  public var calls: UInt64
+  public var calls: UInt64 = 0
   /// Commands that timed out, or were not sent because too many were waiting.
-  public var timeouts: UInt64
+  public var timeouts: UInt64 = 0
   /// Error replies.
-  public var errors: UInt64
+  public var errors: UInt64 = 0
 
   public init(state: String, isUp: Bool, since: BootInstant, latency: Duration? = nil) {
-    self.init(
-      state: state, isUp: isUp, since: since, latency: latency, calls: 0, timeouts: 0, errors: 0)
-  }
-
-  init(
-    state: String, isUp: Bool, since: BootInstant, lastFailure: String? = nil, complaint: String? = nil,
-    latency: Duration? = nil, calls: UInt64, timeouts: UInt64, errors: UInt64
-  ) {
-    (self.state, self.isUp, self.since) = (state, isUp, since)
-    (self.lastFailure, self.complaint, self.latency) = (lastFailure, complaint, latency)
-    (self.calls, self.timeouts, self.errors) = (calls, timeouts, errors)
+    (self.state, self.isUp, self.since, self.latency) = (state, isUp, since, latency)
   }
 }
 

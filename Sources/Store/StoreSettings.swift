@@ -1,5 +1,7 @@
 // StoreSettings.swift -- address, TLS, credentials and timeouts of a store.
 
+import Ciphers
+
 public enum StoreAddress: Hashable, Sendable, CustomStringConvertible {
   /// A Unix socket, by its path.
   case unix(String)
@@ -29,24 +31,6 @@ public struct StoreTLS: Hashable, Sendable {
   }
 }
 
-/// A password. Printed as `••••`.
-public struct StorePassword: Hashable, Sendable {
-  /// Pass these only to the store.
-  let octets: [UInt8]
-
-  /// Creates a password; empty for none.
-  public init(_ octets: [UInt8]) { self.octets = octets }
-}
-
-extension StorePassword: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  /// Always `••••`.
-  public var description: String { "••••" }
-  /// Always `••••`.
-  public var debugDescription: String { "••••" }
-  /// Empty, so that `dump` shows nothing.
-  public var customMirror: Mirror { Mirror(self, children: []) }
-}
-
 /// The settings of a connection to the store.
 public struct StoreSettings: Hashable, Sendable {
   public var address: StoreAddress
@@ -55,7 +39,7 @@ public struct StoreSettings: Hashable, Sendable {
   /// The ACL user; empty for the store's default user.
   public var user = ""
   /// The password; empty for none.
-  public var password = StorePassword([])
+  public var password = Secret("")
   /// The number of the database. SELECT is not sent for 0, the default of every connection.
   public var database = 0
   /// The store is used only if it answers a PING within this time.

@@ -1,5 +1,6 @@
 // ClientTests.swift -- the link to a store: calls, timeouts, the breaker, and what error replies do.
 
+import Ciphers
 import EventLoop
 import Store
 import TestSupport
@@ -47,7 +48,7 @@ import Testing
       let store = try ScriptedStore(on: loop)
       var settings = store.settings
       settings.user = "httpdnsd"
-      settings.password = StorePassword(Array("secret".utf8))
+      settings.password = Secret("secret")
       settings.database = 3
       let scene = ClientScene(settings, on: loop)
       try await scene.up(loop)

@@ -1,5 +1,6 @@
 // ConnectingTests.swift -- what can go wrong before the first reply.
 
+import Ciphers
 import EventLoop
 import Glibc
 import Store
@@ -109,10 +110,10 @@ import Testing
     try onLoop { loop in
       let store = try ScriptedStore(on: loop)
       var settings = store.settings
-      settings.password = StorePassword(Array("p".utf8))
+      settings.password = Secret("p")
       let first = ClientScene(settings, on: loop)
       try await first.up(loop)
-      settings.password = StorePassword([])
+      settings.password = Secret("")
       settings.user = "u"
       let second = ClientScene(settings, on: loop)
       try await second.up(loop)

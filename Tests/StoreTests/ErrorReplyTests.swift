@@ -1,5 +1,6 @@
 // ErrorReplyTests.swift -- what a store client does about each error that a store replies with.
 
+import Ciphers
 import EventLoop
 import TestSupport
 import Testing
@@ -149,7 +150,7 @@ import Testing
       let store = try ScriptedStore(on: loop)
       store.script = { $0[0] == "AUTH" ? .error(error) : ScriptedStore.usual($0) }
       var settings = store.settings
-      settings.password = StorePassword(Array("wrong".utf8))
+      settings.password = Secret("wrong")
       let scene = ClientScene(settings, on: loop)
       scene.client.start()
       #expect(await loop.until { scene.events.count == 1 })

@@ -1,5 +1,6 @@
 // RealStoreTests.swift -- the client against real servers, Redis and Valkey.
 
+import Ciphers
 import EventLoop
 import Glibc
 import Store
@@ -80,7 +81,7 @@ import Testing
     try onLoop { loop in
       var settings = store.settings
       settings.user = "httpdnsd"
-      settings.password = StorePassword(Array("right".utf8))
+      settings.password = Secret("right")
       let scene = ClientScene(settings, on: loop)
       try await scene.up(loop)
       #expect(await scene.client.ask("SET", "httpdnsd:1:k", "v") == .success(.status("OK")))
@@ -95,7 +96,7 @@ import Testing
         #expect(error.hasPrefix("NOPERM"))
       }
       #expect(scene.client.isUp)
-      settings.password = StorePassword(Array("wrong".utf8))
+      settings.password = Secret("wrong")
       let wrong = ClientScene(settings, on: loop)
       wrong.client.start()
       let without = ClientScene(store.settings, on: loop)

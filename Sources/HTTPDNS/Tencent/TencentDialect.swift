@@ -127,7 +127,9 @@ public struct TencentDialect: BatchDialect {
   private func plaintext(of text: ArraySlice<UInt8>) throws(HTTPDNSFailure) -> ArraySlice<UInt8> {
     guard let cipher, !text.isEmpty else { return text }
     // The Android SDK ignores text after the digits; the service sends none.
-    guard let end = text.lastIndex(where: isHexadecimalDigit), let octets = Hexadecimal.decode(text[...end]) else {
+    guard let end = text.lastIndex(where: { Hexadecimal.value($0) != nil }),
+      let octets = Hexadecimal.decode(text[...end])
+    else {
       throw .unreadable(.syntax)
     }
     let length = cipher.mode.vectorLength
@@ -138,29 +140,9 @@ public struct TencentDialect: BatchDialect {
   }
 }
 
-extension TencentDialect: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension TencentDialect: Concealed {
   /// The dialect's name, without the account and its key.
   public var description: String { "tencent" }
-  /// The same as `description`.
-  public var debugDescription: String { description }
-  /// Empty, so that reflection does not reveal the account and its key.
-  public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-extension TencentDialect.Credential: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  /// Always `••••`.
-  public var description: String { "••••" }
-  /// Always `••••`.
-  public var debugDescription: String { description }
-  /// Empty, so that reflection does not reveal the token or the key.
-  public var customMirror: Mirror { Mirror(self, children: []) }
-}
-
-private func isHexadecimalDigit(_ octet: UInt8) -> Bool {
-  switch octet {
-  case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
-    UInt8(ascii: "A")...UInt8(ascii: "F"):
-    true
-  default: false
-  }
-}
+extension TencentDialect.Credential: Concealed {}
