@@ -91,7 +91,7 @@ public struct AliDNSDialect: Dialect {
   }
 
   /// The service's own error code, if it is a documented one.
-  public func errorCode(in response: HTTPResponse) -> String? { aliDNSErrorCode(response) }
+  public func errorCode(in response: HTTPResponse) -> String? { AliDNSErrorCode.text(in: response) }
 
   /// Reads a full or a short body. A short body has no TTL and no status: its addresses live for a minute, and an empty
   /// one is an uncertain NODATA (`isEmptyAmbiguous`).
@@ -99,7 +99,7 @@ public struct AliDNSDialect: Dialect {
     to question: HTTPDNSQuestion, from response: HTTPResponse
   ) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
     let isShort = form == .short
-    return try withAliDNSReply(response) { root throws(HTTPDNSFailure) in
+    return try AliDNSErrorCode.withReply(response) { root throws(HTTPDNSFailure) in
       if isShort, root.isArray { return try addresses(in: root, for: question) }
       var reader = DNSJSONReader(question: question, requiresQuestion: true)
       return try reader.read(root).answer(to: question)
@@ -126,20 +126,9 @@ public struct AliDNSDialect: Dialect {
   }
 }
 
-extension AliDNSDialect: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension AliDNSDialect: Concealed {
   /// The dialect's name, without the account and its key.
   public var description: String { "alidns" }
-  /// The same as `description`.
-  public var debugDescription: String { description }
-  /// Empty, so that reflection does not reveal the account and its key.
-  public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-extension AliDNSDialect.Credential: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  /// Always `••••`.
-  public var description: String { "••••" }
-  /// Always `••••`.
-  public var debugDescription: String { description }
-  /// Empty, so that reflection does not reveal the key.
-  public var customMirror: Mirror { Mirror(self, children: []) }
-}
+extension AliDNSDialect.Credential: Concealed {}

@@ -54,13 +54,13 @@ public struct EMASDialect: BatchDialect {
   }
 
   /// The service's own error code, if it is a documented one.
-  public func errorCode(in response: HTTPResponse) -> String? { emasErrorCode(response) }
+  public func errorCode(in response: HTTPResponse) -> String? { EMASErrorCode.text(in: response) }
 
   /// Reads a body with `ips` and `ipsv6`, or with a list `dns` of such elements.
   public func answers(
     to batch: QuestionBatch, from response: HTTPResponse
   ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
-    try withEMASReply(response) { root throws(HTTPDNSFailure) in
+    try EMASErrorCode.withReply(response) { root throws(HTTPDNSFailure) in
       var answers = EMASAnswers(batch)
       guard let list = root["dns"] else {
         guard EMASDialect.read(root, into: &answers) else { throw .unreadable(.shape("host")) }
@@ -111,11 +111,7 @@ public struct EMASDialect: BatchDialect {
   }
 }
 
-extension EMASDialect: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension EMASDialect: Concealed {
   /// The dialect's name, without the account and its key.
   public var description: String { "emas" }
-  /// The same as `description`.
-  public var debugDescription: String { description }
-  /// Empty, so that reflection does not reveal the account and its key.
-  public var customMirror: Mirror { Mirror(self, children: []) }
 }

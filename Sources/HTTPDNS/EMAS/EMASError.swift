@@ -1,11 +1,10 @@
 // EMASError.swift -- the error codes of EMAS and the failure that each of them means.
 
-import HTTPMessage
 import JSON
 
 /// `code` in the body of an error. Both versions of the API share this list: the provider's clients understand every
 /// code in both, and the tables in the documents are incomplete.
-enum EMASErrorCode: String {
+enum EMASErrorCode: String, ServiceErrorCode {
   case missingArgument = "MissingArgument"
   case tooManyHosts = "TooManyHosts"
   case sdnsNotSupported = "SdnsNotSupported"
@@ -41,27 +40,5 @@ enum EMASErrorCode: String {
     case .invalidAccount, .accountNotExists: .account
     case .methodNotAllowed: .status(405)
     }
-  }
-}
-
-/// The code in the body of an error, if it is a documented one.
-func emasErrorCode(_ response: HTTPResponse) -> String? {
-  guard response.body.count <= JSONLimit.octets else { return nil }
-  return (try? withJSON(response.body, EMASErrorCode.init(in:)))?.rawValue
-}
-
-/// Passes the root of a reply's body to `read`, unless the reply is an error. The error code takes precedence over the
-/// status; an unknown code is ignored.
-func withEMASReply<Value>(
-  _ response: HTTPResponse, _ read: (JSONValue) throws(HTTPDNSFailure) -> Value
-) throws(HTTPDNSFailure) -> Value {
-  if response.status != 200, let code = try? withJSON(response.body, EMASErrorCode.init(in:)) {
-    throw code.failure
-  }
-  try response.requireStatus(in: 200...200)
-  try response.requireBody(.undocumentedJSON, limit: JSONLimit.octets)
-  return try withJSON(response.body) { root throws(HTTPDNSFailure) in
-    if let code = EMASErrorCode(in: root) { throw code.failure }
-    return try read(root)
   }
 }

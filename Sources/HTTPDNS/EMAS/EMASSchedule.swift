@@ -1,5 +1,6 @@
 // EMASSchedule.swift -- asks EMAS for its current servers.
 
+import Ciphers
 import DNSWire
 import HTTPMessage
 import JSON
@@ -45,7 +46,7 @@ public struct EMASSchedule: Sendable {
   /// - Throws: the reason if the reply is unusable; `.unreadable(.noServers)` if it has no server.
   /// - Complexity: O(*n*) in the octets of the body.
   public func outcome(from response: HTTPResponse) throws(HTTPDNSFailure) -> ServerList {
-    try withEMASReply(response) { root throws(HTTPDNSFailure) in
+    try EMASErrorCode.withReply(response) { root throws(HTTPDNSFailure) in
       if root["service_status"]?.text == "disable" { return .disabled }
       let servers =
         EMASSchedule.servers(root["service_ip"], ports: root["service_ip_port"], isIPv6: false)
@@ -71,11 +72,7 @@ public struct EMASSchedule: Sendable {
   }
 }
 
-extension EMASSchedule: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension EMASSchedule: Concealed {
   /// A fixed name, without the account.
   public var description: String { "emas schedule" }
-  /// The same as `description`.
-  public var debugDescription: String { description }
-  /// Empty, so that reflection does not reveal the account.
-  public var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -80,7 +80,7 @@ public struct EMASv2Dialect: BatchDialect {
   }
 
   /// The service's own error code, if it is a documented one.
-  public func errorCode(in response: HTTPResponse) -> String? { emasErrorCode(response) }
+  public func errorCode(in response: HTTPResponse) -> String? { EMASErrorCode.text(in: response) }
 
   /// Reads a body with `data`, which must be encrypted like the request: a plain reply to an encrypted request does not
   /// come from the service.
@@ -88,12 +88,12 @@ public struct EMASv2Dialect: BatchDialect {
     to batch: QuestionBatch, from response: HTTPResponse
   ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
     guard let cipher else {
-      return try withEMASReply(response) { root throws(HTTPDNSFailure) in
+      return try EMASErrorCode.withReply(response) { root throws(HTTPDNSFailure) in
         try EMASv2Dialect.read(try EMASv2Dialect.data(in: root, mode: EMASCipher.none), batch)
       }
     }
     // The outer text is closed before the inner text is opened, because a thread has one reusable parser.
-    let plain = try withEMASReply(response) { root throws(HTTPDNSFailure) in
+    let plain = try EMASErrorCode.withReply(response) { root throws(HTTPDNSFailure) in
       try cipher.open(try EMASv2Dialect.data(in: root, mode: cipher.number))
     }
     return try withJSON(plain) { data throws(HTTPDNSFailure) in try EMASv2Dialect.read(data, batch) }
@@ -145,11 +145,7 @@ public struct EMASv2Dialect: BatchDialect {
   }
 }
 
-extension EMASv2Dialect: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension EMASv2Dialect: Concealed {
   /// The dialect's name, without the account and its keys.
   public var description: String { "emas" }
-  /// The same as `description`.
-  public var debugDescription: String { description }
-  /// Empty, so that reflection does not reveal the account and its keys.
-  public var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -1,0 +1,40 @@
+// ServiceErrorCode.swift -- the error code that a provider's service puts into the JSON of a refusal.
+
+import HTTPMessage
+import JSON
+
+/// The error codes of a service.
+protocol ServiceErrorCode: RawRepresentable<String> {
+  /// The code in a reply; nil without a code or with an undocumented one.
+  init?(in reply: JSONValue)
+
+  /// What the code means.
+  var failure: HTTPDNSFailure { get }
+
+  /// The failure that a reply with status 200 reports; nil if it is no refusal.
+  static func failure(in reply: JSONValue) -> HTTPDNSFailure?
+}
+
+extension ServiceErrorCode {
+  static func failure(in reply: JSONValue) -> HTTPDNSFailure? { Self(in: reply)?.failure }
+
+  /// The text of the code in a body, if it is a documented one.
+  static func text(in response: HTTPResponse) -> String? {
+    guard response.body.count <= JSONLimit.octets else { return nil }
+    return (try? withJSON(response.body, Self.init(in:)))?.rawValue
+  }
+
+  /// Passes the root of a reply's body to `read`, unless the reply is a refusal. The error code takes precedence over the
+  /// status.
+  static func withReply<Value>(
+    _ response: HTTPResponse, _ read: (JSONValue) throws(HTTPDNSFailure) -> Value
+  ) throws(HTTPDNSFailure) -> Value {
+    if response.status != 200, let code = try? withJSON(response.body, Self.init(in:)) { throw code.failure }
+    try response.requireStatus(in: 200...200)
+    try response.requireBody(.undocumentedJSON, limit: JSONLimit.octets)
+    return try withJSON(response.body) { root throws(HTTPDNSFailure) in
+      if let failure = failure(in: root) { throw failure }
+      return try read(root)
+    }
+  }
+}
