@@ -34,7 +34,7 @@ extension Ranker {
   private func putInOrder(
     _ response: inout ComposedResponse, to name: DomainName, hash: UInt64, isPlain: Bool
   ) -> [[UInt8]]? {
-    guard table.count > 0 || reports.count > 0, response.rotation.count > 1 else { return nil }
+    guard rounds.table.count > 0 || reports.count > 0, response.rotation.count > 1 else { return nil }
     let addresses = response.rotatingAddresses
     let band = band(of: hash, cache.addressRun(octets: addresses[0].count, hash: hash))
     let order = order(of: addresses, name, band: band)
@@ -77,8 +77,8 @@ extension Ranker {
 
   private func condition(_ address: IPAddress, _ kinds: [ProbeKind]) -> AddressStanding.Condition {
     var hasFailed = false
-    for (rank, kind) in kinds.enumerated() where isUsable(kind, address) {
-      guard let known = known(address, kind) else { return .unknown }
+    for (rank, kind) in kinds.enumerated() where rounds.isUsable(kind, address) {
+      guard let known = rounds.known(address, kind) else { return .unknown }
       if !known.isFailing, let time = known.microseconds { return .works(rank: rank, microseconds: time) }
       hasFailed = true
     }
@@ -95,7 +95,7 @@ extension Ranker {
     let isChanged =
       resize(hash, name, order, run)
       ?? cache.arrange(order.indices.map { run.addresses[$0] }, rotating: order.bandCount, hash: hash)
-    if isChanged { counters.rearranged += 1 }
+    if isChanged { rounds.counters.rearranged += 1 }
     return isChanged
   }
 

@@ -35,7 +35,7 @@ extension Ranker {
     let kinds = kinds(for: name)
     return addresses.compactMap { address in
       let probes = kinds.compactMap { kind in
-        known(address, kind).map {
+        rounds.known(address, kind).map {
           AddressFigures.Probe(
             kind: "\(kind)", roundTrip: $0.microseconds.map { .microseconds(Int64($0)) }, failures: $0.failures,
             age: .nanoseconds(now - $0.measuredAt))

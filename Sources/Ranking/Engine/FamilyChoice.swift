@@ -12,7 +12,7 @@ extension Ranker {
   private static let longestTTL: UInt32 = 60
 
   /// Whether the families of a name are compared.
-  package var comparesFamilies: Bool { settings.familyThreshold != nil && measures }
+  package var comparesFamilies: Bool { settings.comparesFamilies }
 
   /// The hash of the key for the same name and the other address family, cached or not; nil if `hash` is not cached.
   func otherFamily(of hash: UInt64) -> UInt64? {
@@ -67,7 +67,7 @@ extension Ranker {
     let kinds = kinds(for: name)
     func known(_ addresses: [[UInt8]]) -> [[Measurement?]] {
       addresses.prefix(Ranker.mostAddresses).compactMap { IPAddress(octets: $0) }.map { address in
-        kinds.map { isUsable($0, address) ? self.known(address, $0) : nil }
+        kinds.map { rounds.isUsable($0, address) ? rounds.known(address, $0) : nil }
       }
     }
     return FamilyComparison(threshold: UInt32(clamping: threshold.nanoseconds / 1_000)).isIPv6Worse(
@@ -83,7 +83,7 @@ extension Ranker {
     else { return }
     entries[hash]?.hidden.withheld = response
     entries[hash]?.all = run.addresses
-    counters.rearranged += 1
+    rounds.counters.rearranged += 1
   }
 
   private func restore(_ hash: UInt64) {
@@ -91,7 +91,7 @@ extension Ranker {
     entries[hash]?.hidden.withheld = nil
     // Only NODATA is replaced: the entry may have been evicted, or a newer answer may have addresses.
     if let copy = cache.copy(hash: hash), copy.extendedError == .filtered, cache.replace(copy, with: response) {
-      counters.rearranged += 1
+      rounds.counters.rearranged += 1
     }
     let shown = cache.addressRun(octets: 16, hash: hash)?.addresses.count
     if shown == entries[hash]?.all?.count { entries[hash]?.all = nil }

@@ -28,12 +28,12 @@ extension Ranker {
     let found = answers.compactMap { hash in run(of: hash, isIPv6: isIPv6).map { (hash: hash, run: $0) } }
       .filter { $0.run.addresses.contains(octets) }
     guard !found.isEmpty else {
-      counters.unknownReports += 1
+      rounds.counters.unknownReports += 1
       return nil
     }
     switch report.result {
-    case .works: counters.goodReports += 1
-    case .failed, .bad: counters.badReports += 1
+    case .works: rounds.counters.goodReports += 1
+    case .failed, .bad: rounds.counters.badReports += 1
     }
     _ = reports.record(report, now: loop.now.nanoseconds)
     if reports.isBad(report.address, of: report.name, now: loop.now.nanoseconds) {

@@ -46,15 +46,15 @@ package struct RankingReport: Sendable {
 extension Ranker {
   package var report: RankingReport {
     var report = RankingReport()
-    (report.measures, report.counters, report.answers) = (measures, counters, entries.count)
-    report.problems = [prober.problem].compactMap(\.self) + canaryProblems
+    (report.measures, report.counters, report.answers) = (measures, rounds.counters, entries.count)
+    report.problems = [rounds.prober.problem].compactMap(\.self) + canaryProblems
     if measures { report.kinds = kindLines + canaryLines }
     return report
   }
 
   private var kindLines: [String] {
     Set(settings.allKinds.map(\.family)).sorted().map { kind in
-      let (answered, failed) = (counters.answered[kind] ?? 0, counters.failed[kind] ?? 0)
+      let (answered, failed) = (rounds.counters.answered[kind] ?? 0, rounds.counters.failed[kind] ?? 0)
       return answered + failed > 0
         ? "\(kind): \(answered) answered, \(failed) failed" : "\(kind): no probe has ended yet"
     }
@@ -62,13 +62,13 @@ extension Ranker {
 
   private var canaryLines: [String] {
     guard settings.allKinds.contains(where: \.isConnection), canaryProblems.isEmpty else { return [] }
-    let isKnown = [false, true].contains { canary.isSilent(isIPv6: $0, on: network.number) }
+    let isKnown = [false, true].contains { rounds.canary.isSilent(isIPv6: $0, on: network.number) }
     return [isKnown ? "tcp: addresses that do not exist do not answer" : "tcp: the canary has no result yet"]
   }
 
   private var canaryProblems: [String] {
     guard let connection = settings.allKinds.first(where: \.isConnection) else { return [] }
-    return [false, true].filter { canary.isVoid(isIPv6: $0, on: network.number) }
+    return [false, true].filter { rounds.canary.isVoid(isIPv6: $0, on: network.number) }
       .map { CanaryWatch.problem(connection, isIPv6: $0) }
   }
 }

@@ -44,6 +44,9 @@ package struct RankingSettings: Equatable, Sendable {
   /// Whether any name is measured.
   package var measures: Bool { !kinds.isEmpty || domains.values.contains { !$0.isEmpty } }
 
+  /// Whether the families of a name are compared.
+  var comparesFamilies: Bool { familyThreshold != nil && measures }
+
   /// The kinds of probes that are used for any name.
   var allKinds: Set<ProbeKind> { Set(kinds).union(domains.values.joined()) }
 
