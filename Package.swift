@@ -79,15 +79,15 @@ let layer1: [Target] =
   + module("Terminal")
   + module("PublicSuffixes", ["DNSWire", "CPublicSuffix"])
 
-// Layer 2: one responsibility each. Some know others of the layer: Listener FairShares, Persistence MessageCache, Fleet
-// Store and Persistence, Ranking what it measures with and what it puts in order.
+// Layer 2: one responsibility each. Some know others of the layer: Listener and HTTPClient FairShares, Persistence
+// MessageCache, Fleet Store and Persistence, Ranking what it measures with and what it puts in order.
 let layer2: [Target] =
   module("HTTPDNS", ["DNSWire", "Ciphers", "HTTPMessage", "JSON"], data: true)
   + module("MessageCache", ["DNSWire", "CHotPath"])
   + module("Routing", ["DNSWire", "Files", "PublicSuffixes"])
   + module("Listener", ["EventLoop", "FairShares", "CSocket", "CEvent"])
   + module(
-    "HTTPClient", ["EventLoop", "HTTPMessage", "Streams", "CCurl", "CHTTP2", "CTLS", "CProcess"],
+    "HTTPClient", ["EventLoop", "HTTPMessage", "Streams", "FairShares", "CCurl", "CHTTP2", "CTLS", "CProcess"],
     tests: ["TLSTestSupport"])
   + module("LocalDNS", ["EventLoop", "DNSWire", "Files"], tests: ["CEvent", "LocalDNSTestSupport"])
   + module("Refresh")

@@ -44,10 +44,25 @@ public final class PlaceShares {
     var next: Place?
   }
 
+  /// What has places. The more, the higher in its heap.
+  fileprivate class Counted: Ranked {
+    private(set) var count = 0
+    var position = -1
+
+    func precedes(_ other: Counted) -> Bool { count > other.count }
+
+    /// Counts a place that an element of a heap has got, or has lost; without one, it leaves the heap.
+    static func add<Element: Counted>(_ change: Int, to element: Element, in heap: inout RankedHeap<Element>) {
+      element.count += change
+      if element.position < 0 { heap.insert(element) } else { heap.update(element) }
+      if element.count == 0 { heap.remove(element) }
+    }
+  }
+
   fileprivate final class Client: Counted {
     let key: ClientKey
     var groups: [DomainKey: Group] = [:]
-    var heap = CountHeap<Group>()
+    var heap = RankedHeap<Group>()
 
     init(_ key: ClientKey) { self.key = key }
   }
@@ -68,7 +83,7 @@ public final class PlaceShares {
   /// The number of occupied places. The daemon's own may exceed `capacity`.
   public private(set) var count = 0
   private var clients: [ClientKey: Client] = [:]
-  private var heap = CountHeap<Client>()
+  private var heap = RankedHeap<Client>()
   /// Places that serve one client, the oldest first.
   private var alone = PlaceList(.byAge)
   /// Places that serve several clients, the longest shared first.
@@ -133,10 +148,10 @@ public final class PlaceShares {
   public func candidate(for client: ClientKey, _ domain: DomainKey, now: Int64) -> Candidate? {
     let own = clients[client]
     let has = own?.count ?? 0
-    if let most = heap.top, most.count > has + 1, let place = most.heap.top?.places.first {
+    if let most = heap.first, most.count > has + 1, let place = most.heap.first?.places.first {
       return Candidate(place: place, reason: .client)
     }
-    if let own, let most = own.heap.top, most.count > (own.groups[domain]?.count ?? 0) + 1,
+    if let own, let most = own.heap.first, most.count > (own.groups[domain]?.count ?? 0) + 1,
       let place = most.places.first
     {
       return Candidate(place: place, reason: .domain)
@@ -185,8 +200,8 @@ public final class PlaceShares {
     if client.count == 0 { clients[key] = client }
     let group = client.groups[place.domain] ?? Group(client, place.domain)
     if group.count == 0 { client.groups[place.domain] = group }
-    heap.add(client)
-    client.heap.add(group)
+    Counted.add(1, to: client, in: &heap)
+    Counted.add(1, to: group, in: &client.heap)
     group.places.append(place)
     place.group = group
   }
@@ -195,8 +210,8 @@ public final class PlaceShares {
     guard let group = place.group else { return }
     let client = group.client
     group.places.remove(place)
-    client.heap.remove(group)
-    heap.remove(client)
+    Counted.add(-1, to: group, in: &client.heap)
+    Counted.add(-1, to: client, in: &heap)
     place.group = nil
     if group.count == 0 { client.groups[group.domain] = nil }
     if client.count == 0 { clients[client.key] = nil }

@@ -6,16 +6,18 @@
 // waits in the list of each and begins with the first turn, so that no client waits longer because others ask the same.
 // Loop thread only.
 
+import FairShares
+
 /// The waiting transfers, and the number of transfers in flight per owner.
 final class TransferQueue {
   /// A client, or a domain of a client.
-  fileprivate final class Owner {
+  fileprivate final class Owner: Ranked {
     /// Identifies it among its like; 0 is not limited.
     let share: UInt64
     /// The client of a domain.
     let client: Owner?
     /// Those of a client's domains that have waiting transfers.
-    var waiting = OwnerHeap()
+    var waiting = RankedHeap<Owner>()
     /// The waiting transfers of a domain.
     var first: Turn?
     var last: Turn?
@@ -23,13 +25,16 @@ final class TransferQueue {
     var begun = 0
     /// When it had its last turn.
     var turn = 0
-    /// Its place in the heap of those that wait; negative if it has no waiting transfers.
-    var place = -1
+    /// Its index in the heap of those that wait; negative if it has no waiting transfers.
+    var position = -1
 
     init(_ share: UInt64, of client: Owner? = nil) {
       self.share = share
       self.client = client
     }
+
+    /// The one with the fewest transfers in flight comes first, of equal ones the one whose last turn is longest ago.
+    func precedes(_ other: Owner) -> Bool { begun == other.begun ? turn < other.turn : begun < other.begun }
 
     /// Whether another transfer may begin, if this many places are left.
     func mayBegin(left: Int) -> Bool { share == 0 || begun < left * 3 }
@@ -71,7 +76,7 @@ final class TransferQueue {
   /// Domains with transfers, by client and domain.
   private var domains: [UInt64: Owner] = [:]
   /// Clients with waiting transfers.
-  private var waiting = OwnerHeap()
+  private var waiting = RankedHeap<Owner>()
   private var turns = 0
 
   /// Clients that are remembered, also without transfers: making one costs more than finding it.
@@ -177,7 +182,7 @@ final class TransferQueue {
     let key = TransferQueue.key(client, domain)
     if let known = domains[key] { return known }
     if clients[client] == nil, clients.count >= TransferQueue.mostClients {
-      clients = clients.filter { $0.value.begun > 0 || $0.value.place >= 0 }
+      clients = clients.filter { $0.value.begun > 0 || $0.value.position >= 0 }
     }
     let owner = clients[client] ?? Owner(client)
     clients[client] = owner
@@ -201,7 +206,7 @@ final class TransferQueue {
     let owner = owner(turn.client, transfer.wait.domain)
     if owner.first == nil, let client = owner.client {
       client.waiting.insert(owner)
-      if client.place < 0 { waiting.insert(client) }
+      if client.position < 0 { waiting.insert(client) }
     }
     (turn.transfer, turn.owner) = (transfer, owner)
     if atFront {
@@ -234,72 +239,12 @@ final class TransferQueue {
     domain.begun += change
     client.begun += change
     if change > 0 { (domain.turn, client.turn) = (turns, turns) }
-    if domain.place >= 0 { client.waiting.update(domain) }
-    if client.place >= 0 { waiting.update(client) }
+    if domain.position >= 0 { client.waiting.update(domain) }
+    if client.position >= 0 { waiting.update(client) }
   }
 
   private func forgetIfIdle(_ domain: Owner) {
     guard let client = domain.client, domain.first == nil, domain.begun == 0 else { return }
     domains[TransferQueue.key(client.share, domain.share)] = nil
-  }
-}
-
-/// Owners with waiting transfers: on top the one with the fewest in flight, of equal ones the one whose last turn is longest
-/// ago. Each knows its place.
-private struct OwnerHeap {
-  private var owners: [TransferQueue.Owner] = []
-
-  var first: TransferQueue.Owner? { owners.first }
-
-  mutating func insert(_ owner: TransferQueue.Owner) {
-    owner.place = owners.count
-    owners.append(owner)
-    siftUp(owner.place)
-  }
-
-  mutating func remove(_ owner: TransferQueue.Owner) {
-    let place = owner.place
-    owner.place = -1
-    let last = owners.removeLast()
-    guard last !== owner else { return }
-    owners[place] = last
-    last.place = place
-    update(last)
-  }
-
-  /// Moves an owner whose numbers have changed.
-  mutating func update(_ owner: TransferQueue.Owner) {
-    siftUp(owner.place)
-    siftDown(owner.place)
-  }
-
-  private func precedes(_ left: Int, _ right: Int) -> Bool {
-    let (left, right) = (owners[left], owners[right])
-    return left.begun == right.begun ? left.turn < right.turn : left.begun < right.begun
-  }
-
-  private mutating func siftUp(_ start: Int) {
-    var child = start
-    while child > 0, precedes(child, (child - 1) / 2) {
-      swap(child, (child - 1) / 2)
-      child = (child - 1) / 2
-    }
-  }
-
-  private mutating func siftDown(_ start: Int) {
-    var parent = start
-    while 2 * parent + 1 < owners.count {
-      var child = 2 * parent + 1
-      if child + 1 < owners.count, precedes(child + 1, child) { child += 1 }
-      guard precedes(child, parent) else { return }
-      swap(child, parent)
-      parent = child
-    }
-  }
-
-  private mutating func swap(_ left: Int, _ right: Int) {
-    owners.swapAt(left, right)
-    owners[left].place = left
-    owners[right].place = right
   }
 }

@@ -22,9 +22,29 @@ package struct TCPPlaces {
     var count = 0
     var idle = Row()
     var busy = Row()
+    /// Its ranks among the clients with an idle connection, and among all.
+    let idleRank: Rank
+    let rank: Rank
+
+    init(_ key: ClientKey, number: Int) {
+      self.key = key
+      (idleRank, rank) = (Rank(of: number), Rank(of: number))
+    }
 
     /// The connection to close first: the longest idle one, else the longest busy one.
     var first: Int { idle.isEmpty ? busy.first : idle.first }
+  }
+
+  /// A client's rank: the one with more connections loses one first, of equal ones that with the older change.
+  private final class Rank: Ranked {
+    let client: Int
+    var count = 0
+    var change: UInt64 = 0
+    var position = -1
+
+    init(of client: Int) { self.client = client }
+
+    func precedes(_ other: Rank) -> Bool { count == other.count ? change < other.change : count > other.count }
   }
 
   private var changes: UInt64 = 0
@@ -39,9 +59,9 @@ package struct TCPPlaces {
   private var useLinks = RowLinks()
   private var uses = Row()
   /// The clients with an idle connection, the one with the most connections first.
-  private var idleClients = ClientHeap()
+  private var idleClients = RankedHeap<Rank>()
   /// All clients, the one with the most connections first.
-  private var allClients = ClientHeap()
+  private var allClients = RankedHeap<Rank>()
 
   /// How long a newly idle connection is safe from clients with as many or more connections: a query may be on its way.
   package static let settledAfter = Duration.seconds(1)
@@ -71,7 +91,8 @@ package struct TCPPlaces {
 
   private mutating func addClient(_ key: ClientKey) -> Int {
     let client = freeClients.popLast() ?? clients.count
-    if client == clients.count { clients.append(Client(key: key)) } else { clients[client] = Client(key: key) }
+    let new = Client(key, number: client)
+    if client == clients.count { clients.append(new) } else { clients[client] = new }
     known[key] = client
     return client
   }
@@ -141,7 +162,7 @@ package struct TCPPlaces {
   /// connection.
   package func placeOfAnother(_ key: ClientKey, now: BootInstant) -> Int? {
     let count = count(of: key)
-    let idle = idleClients.first.map { clients[$0].idle.first }
+    let idle = idleClients.first.map { clients[$0.client].idle.first }
     if let idle, now - places[idle].since >= TCPPlaces.settledAfter { return idle }
     if let most, most.count > count + 1 { return most.place }
     if let idle, clients[places[idle].client].count > count { return idle }
@@ -149,21 +170,25 @@ package struct TCPPlaces {
   }
 
   /// The number of connections of the client with the most, and the one that it would lose first.
-  package var most: (count: Int, place: Int)? { allClients.first.map { (clients[$0].count, clients[$0].first) } }
+  package var most: (count: Int, place: Int)? { allClients.first.map { ($0.count, clients[$0.client].first) } }
 
   /// Updates the position of a client in both heaps.
-  private mutating func sort(_ client: Int) {
-    let (count, idle) = (clients[client].count, clients[client].idle)
-    if idle.isEmpty {
-      idleClients.remove(client)
-    } else {
-      idleClients.set(client, ClientHeap.Rank(count: count, change: places[idle.first].change))
+  private mutating func sort(_ number: Int) {
+    let client = clients[number]
+    let idle = client.idle.isEmpty ? nil : places[client.idle.first].change
+    let first = client.first < 0 ? nil : places[client.first].change
+    TCPPlaces.sort(client.idleRank, in: &idleClients, count: client.count, change: idle)
+    TCPPlaces.sort(client.rank, in: &allClients, count: client.count, change: first)
+  }
+
+  /// - Parameter change: of the connection that the client loses first; nil without one, which has no rank.
+  private static func sort(_ rank: Rank, in heap: inout RankedHeap<Rank>, count: Int, change: UInt64?) {
+    guard let change else {
+      if rank.position >= 0 { heap.remove(rank) }
+      return
     }
-    if count == 0 {
-      allClients.remove(client)
-    } else {
-      allClients.set(client, ClientHeap.Rank(count: count, change: places[clients[client].first].change))
-    }
+    (rank.count, rank.change) = (count, change)
+    if rank.position < 0 { heap.insert(rank) } else { heap.update(rank) }
   }
 }
 
@@ -189,83 +214,5 @@ private struct RowLinks {
     let (previous, next) = links[number]
     if previous < 0 { row.first = next } else { links[previous].next = next }
     if next < 0 { row.last = previous } else { links[next].previous = previous }
-  }
-}
-
-/// Clients in the order in which they lose connections. Clients are small numbers.
-private struct ClientHeap {
-  struct Rank {
-    var count: Int
-    var change: UInt64
-
-    /// More connections come first, then the older change.
-    func precedes(_ other: Rank) -> Bool { count == other.count ? change < other.change : count > other.count }
-  }
-
-  private var heap: [(client: Int, rank: Rank)] = []
-  /// The index of each client in the heap; -1 for none.
-  private var positions: [Int] = []
-
-  /// The client with the most connections.
-  var first: Int? { heap.first?.client }
-
-  /// Adds a client or changes its rank.
-  ///
-  /// - Complexity: O(log n)
-  mutating func set(_ client: Int, _ rank: Rank) {
-    while positions.count <= client { positions.append(-1) }
-    if positions[client] < 0 {
-      positions[client] = heap.count
-      heap.append((client, rank))
-    } else {
-      heap[positions[client]].rank = rank
-    }
-    rise(positions[client])
-    sink(positions[client])
-  }
-
-  /// Removes a client if it is in the heap.
-  ///
-  /// - Complexity: O(log n)
-  mutating func remove(_ client: Int) {
-    guard client < positions.count, positions[client] >= 0 else { return }
-    let hole = positions[client]
-    positions[client] = -1
-    let last = heap.removeLast()
-    guard hole < heap.count else { return }
-    heap[hole] = last
-    positions[last.client] = hole
-    rise(hole)
-    sink(positions[last.client])
-  }
-
-  private mutating func rise(_ start: Int) {
-    var index = start
-    while index > 0, case let parent = (index - 1) / 2, heap[index].rank.precedes(heap[parent].rank) {
-      swap(index, parent)
-      index = parent
-    }
-  }
-
-  private mutating func sink(_ start: Int) {
-    var index = start
-    while true {
-      var best = index
-      var child = 2 * index + 1
-      let end = min(child + 2, heap.count)
-      while child < end {
-        if heap[child].rank.precedes(heap[best].rank) { best = child }
-        child += 1
-      }
-      guard best != index else { return }
-      swap(index, best)
-      index = best
-    }
-  }
-
-  private mutating func swap(_ one: Int, _ other: Int) {
-    heap.swapAt(one, other)
-    positions[heap[one].client] = one
-    positions[heap[other].client] = other
   }
 }
