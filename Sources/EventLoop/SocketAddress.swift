@@ -65,13 +65,26 @@ public struct SocketAddress: Sendable {
     }
   }
 
-  /// The address of a Unix socket; nil if the path is empty or too long.
+  /// Copies an IPv4 or IPv6 address of the kernel; nil for any other family.
+  public init?(_ address: UnsafePointer<sockaddr>) {
+    let length: Int
+    switch Int32(address.pointee.sa_family) {
+    case AF_INET: length = MemoryLayout<sockaddr_in>.size
+    case AF_INET6: length = MemoryLayout<sockaddr_in6>.size
+    default: return nil
+    }
+    self.init(copying: UnsafeRawBufferPointer(start: address, count: length))
+  }
+
+  /// The address of a Unix socket; nil if the path is empty, too long or contains a NUL.
   public init?(unixPath path: String) {
     var form = sockaddr_un()
     form.sun_family = sa_family_t(AF_UNIX)
     let octets = Array(path.utf8)
     // One octet is for the terminating NUL.
-    guard !octets.isEmpty, octets.count < MemoryLayout.size(ofValue: form.sun_path) else { return nil }
+    guard !octets.isEmpty, octets.count < MemoryLayout.size(ofValue: form.sun_path), !octets.contains(0) else {
+      return nil
+    }
     withUnsafeMutableBytes(of: &form.sun_path) { $0.copyBytes(from: octets) }
     guard let address = withUnsafeBytes(of: form, { SocketAddress(copying: $0) }) else { return nil }
     self = address

@@ -6,6 +6,13 @@
 import Glibc
 import Synchronization
 
+/// The name of this machine; empty if it has none.
+public var hostName: String {
+  var name = [CChar](repeating: 0, count: 256)
+  guard gethostname(&name, name.count - 1) == 0 else { return "" }
+  return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+}
+
 /// The lock of a path. The kernel releases it when the program exits. Any thread.
 public final class OwnerLock: Sendable {
   /// The path that the lock protects.
@@ -73,10 +80,7 @@ public final class OwnerLock: Sendable {
       throw FileProblem(name, "it is not a regular file")
     }
     // A process number is only meaningful on one machine or in one container.
-    var host = [CChar](repeating: 0, count: 256)
-    gethostname(&host, host.count - 1)
-    let machine = String(decoding: host.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-    var text = "process \(getpid())\(machine.isEmpty ? "" : " on \(machine)")\n"
+    var text = "process \(getpid())\(hostName.isEmpty ? "" : " on \(hostName)")\n"
     // The lock holds even if the disk is full.
     _ = ftruncate(file, 0)
     _ = text.withUTF8 { pwrite(file, $0.baseAddress, $0.count, 0) }

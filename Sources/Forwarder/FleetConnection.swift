@@ -6,6 +6,7 @@ import Ciphers
 import Configuration
 import DNSWire
 import EventLoop
+import Files
 import Fleet
 import Glibc
 import LocalDNS
@@ -73,7 +74,7 @@ final class FleetConnection {
     part.sharesUnits = settings.fleet.units
     let member = FleetMember(
       id: parts.ledger.member, version: parts.version, fingerprint: keys.fingerprint(of: settings.fingerprint),
-      host: FleetConnection.hostName)
+      host: hostName)
     nonisolated(unsafe) let fleet = FleetLevel(
       part, over: client, on: loop, identity: RandomOctets.generate(count: 16), member: member, ledger: parts.ledger
     ) { note in logger.log(level: note.isProblem ? .error : .info, "\(note.text)") }
@@ -148,12 +149,6 @@ final class FleetConnection {
     for upstream in upstreams { upstream.share(units: nil) }
     client.close()
   }
-
-  private static var hostName: String {
-    var name = [CChar](repeating: 0, count: 256)
-    guard gethostname(&name, name.count - 1) == 0 else { return "" }
-    return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-  }
 }
 
 extension StoreSettings {
@@ -166,7 +161,7 @@ extension StoreSettings {
       self.init(address: .tcp(host: host.text, port: port), tls: url.scheme == .rediss ? tls : nil)
     }
     user = fleet.user ?? ""
-    password = StorePassword(fleet.password?.reveal ?? [])
+    password = fleet.password ?? Secret("")
     database = url.database
     (timeout, connectTimeout) = (fleet.timeout, fleet.connectTimeout)
   }

@@ -95,21 +95,9 @@ extension HTTPServerRequest {
       }
     self.init(
       method: method, target: String(cString: evhttp_request_get_uri(request)), fields: fields, body: body,
-      peer: evhttp_request_get_connection(request).flatMap(peerAddress))
+      peer: evhttp_request_get_connection(request).flatMap { evhttp_connection_get_addr($0) }
+        .flatMap { SocketAddress($0) })
   }
-}
-
-private func peerAddress(of connection: OpaquePointer) -> SocketAddress? {
-  guard let address = evhttp_connection_get_addr(connection) else { return nil }
-  let length: Int
-  switch Int32(address.pointee.sa_family) {
-  case AF_INET: length = MemoryLayout<sockaddr_in>.size
-  case AF_INET6: length = MemoryLayout<sockaddr_in6>.size
-  default: return nil
-  }
-  var storage = sockaddr_storage()
-  withUnsafeMutableBytes(of: &storage) { $0.baseAddress!.copyMemory(from: address, byteCount: length) }
-  return SocketAddress(storage: storage, length: socklen_t(length))
 }
 
 private func equalIgnoringCase(_ left: some StringProtocol, _ right: String) -> Bool {

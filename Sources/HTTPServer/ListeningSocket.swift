@@ -29,7 +29,7 @@ struct ListeningSocket: ~Copyable {
 
   /// Creates a socket that listens on a path with the permission bits `mode`.
   static func make(onPath path: String, mode: mode_t) throws(HTTPServerError) -> ListeningSocket {
-    guard let address = UnixAddress(path: path) else { throw .unusablePath(path) }
+    guard let address = SocketAddress(unixPath: path) else { throw .unusablePath(path) }
     let socket = try ListeningSocket(family: AF_UNIX, for: path)
     try removeLeftover(path, address)
     // The kernel creates the path with the descriptor's mode minus the umask, so no other user can connect before
@@ -49,16 +49,7 @@ struct ListeningSocket: ~Copyable {
   consuming func release() { discard self }
 
   /// The bound address, with the port that the kernel chose.
-  var boundAddress: SocketAddress? {
-    var storage = sockaddr_storage()
-    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-    let outcome = withUnsafeMutablePointer(to: &storage) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        getsockname(descriptor, .init(__sockaddr__: $0), &length)
-      }
-    }
-    return outcome == 0 ? SocketAddress(storage: storage, length: length) : nil
-  }
+  var boundAddress: SocketAddress? { SocketAddress(boundTo: descriptor) }
 
   private func enable(_ option: Int32, of level: Int32) {
     var yes: Int32 = 1
@@ -79,7 +70,7 @@ struct ListeningSocket: ~Copyable {
   }
 
   /// Removes the socket of a dead process; throws if a process listens on it or if the file is not a socket.
-  private static func removeLeftover(_ path: String, _ address: UnixAddress) throws(HTTPServerError) {
+  private static func removeLeftover(_ path: String, _ address: SocketAddress) throws(HTTPServerError) {
     var status = stat()
     guard lstat(path, &status) == 0 else { return }
     guard status.st_mode & S_IFMT == S_IFSOCK else { throw .pathOccupied(path, by: kind(status.st_mode)) }
@@ -98,27 +89,6 @@ struct ListeningSocket: ~Copyable {
     case S_IFDIR: "a folder"
     case S_IFLNK: "a symbolic link"
     default: "something that is no socket"
-    }
-  }
-}
-
-/// A Unix socket path as `sockaddr_un`.
-private struct UnixAddress {
-  private var storage = sockaddr_un()
-
-  /// Returns nil if the path is empty, contains a NUL or does not fit with its final NUL.
-  init?(path: String) {
-    let octets = Array(path.utf8)
-    guard !octets.isEmpty, octets.count < MemoryLayout.size(ofValue: storage.sun_path), !octets.contains(0) else {
-      return nil
-    }
-    storage.sun_family = sa_family_t(AF_UNIX)
-    withUnsafeMutableBytes(of: &storage.sun_path) { $0.copyBytes(from: octets) }
-  }
-
-  func withSockaddr(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
-    withUnsafePointer(to: storage) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
     }
   }
 }

@@ -15,16 +15,7 @@ public enum LocalAddresses {
     var next = first
     while let entry = next {
       next = entry.pointee.ifa_next
-      guard let address = entry.pointee.ifa_addr else { continue }
-      let length: Int
-      switch Int32(UnsafeRawPointer(address).load(as: UInt16.self)) {
-      case AF_INET: length = MemoryLayout<sockaddr_in>.size
-      case AF_INET6: length = MemoryLayout<sockaddr_in6>.size
-      default: continue
-      }
-      if let address = SocketAddress(copying: UnsafeRawBufferPointer(start: address, count: length)) {
-        addresses.insert(address)
-      }
+      if let address = entry.pointee.ifa_addr.flatMap({ SocketAddress($0) }) { addresses.insert(address) }
     }
     return addresses
   }

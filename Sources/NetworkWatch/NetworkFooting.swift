@@ -2,6 +2,7 @@
 
 import CNetlink
 import DNSWire
+import EventLoop
 import Glibc
 
 /// The network state that matters to connections to certain destinations.
@@ -15,17 +16,6 @@ public struct NetworkFooting: Sendable {
   let destinations: Set<IPAddress>
   /// The source address of packets to each destination; a destination without a route has none.
   let sources: [IPAddress: IPAddress]
-
-  init(
-    identity: NetworkIdentity, defaultRoutes: DefaultRoutes, addresses: Set<IPAddress>, destinations: Set<IPAddress>,
-    sources: [IPAddress: IPAddress]
-  ) {
-    self.identity = identity
-    self.defaultRoutes = defaultRoutes
-    self.addresses = addresses
-    self.destinations = destinations
-    self.sources = sources
-  }
 
   /// Whether connections that were opened on an earlier footing survive: as far as is known, the network and its
   /// default routes are the same, and so are the source addresses towards the same destinations. Interfaces of
@@ -54,29 +44,13 @@ public struct NetworkFooting: Sendable {
   }
 
   private static func source(toward octets: [UInt8]) -> [UInt8]? {
-    let family = octets.count == 4 ? AF_INET : AF_INET6
-    let descriptor = socket(family, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    // Any port except 0.
+    guard let destination = SocketAddress(octets: octets, port: 443) else { return nil }
+    let descriptor = socket(destination.family, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
-    var storage = sockaddr_storage()
-    storage.ss_family = sa_family_t(family)
-    let offset =
-      octets.count == 4
-      ? MemoryLayout<sockaddr_in>.offset(of: \.sin_addr)! : MemoryLayout<sockaddr_in6>.offset(of: \.sin6_addr)!
-    withUnsafeMutableBytes(of: &storage) { bytes in
-      // Any port except 0; the offset is the same for both families.
-      bytes.storeBytes(of: UInt16(443).bigEndian, toByteOffset: 2, as: UInt16.self)
-      for (index, octet) in octets.enumerated() { bytes[offset + index] = octet }
-    }
-    var length = socklen_t(octets.count == 4 ? MemoryLayout<sockaddr_in>.size : MemoryLayout<sockaddr_in6>.size)
-    return withUnsafeMutablePointer(to: &storage) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-        guard connect(descriptor, __CONST_SOCKADDR_ARG(__sockaddr__: UnsafePointer(address)), length) == 0,
-          getsockname(descriptor, __SOCKADDR_ARG(__sockaddr__: address), &length) == 0
-        else { return nil }
-        return Array(UnsafeRawBufferPointer(start: UnsafeRawPointer(address) + offset, count: octets.count))
-      }
-    }
+    guard destination.withSockaddr({ connect(descriptor, .init(__sockaddr__: $0), $1) }) == 0 else { return nil }
+    return SocketAddress(boundTo: descriptor)?.octets
   }
 }
 

@@ -31,12 +31,9 @@ struct Fingerprint: Hashable {
   var low: UInt64
 
   static let octets = 16
+}
 
-  init(high: UInt64, low: UInt64) {
-    self.high = high
-    self.low = low
-  }
-
+extension Fingerprint {
   init(_ text: String) {
     let digest = Digest.sha256(Array(text.utf8))
     high = digest[..<8].reduce(0) { $0 << 8 | UInt64($1) }

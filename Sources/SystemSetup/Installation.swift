@@ -219,10 +219,7 @@ public struct Installation {
       removeFolder()
       return nil
     }
-    if case .refuse = changed {
-      let conflicts = try conflicts(of: journal)
-      guard conflicts.isEmpty else { throw .changed(conflicts) }
-    }
+    if let changed { try check(changed) }
     var undone = Undone(journal: journal)
     for change in journal.changes.reversed() {
       writer.removeTemporary(of: change.path)

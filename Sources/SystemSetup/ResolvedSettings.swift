@@ -10,12 +10,8 @@ struct ResolvedSettings {
   init(_ root: Root, hasOurs: Bool = false) {
     let main = "/etc/systemd/resolved.conf"
     if let text = root.text(of: main) { read(text, main) }
-    var dropIns: [String: String] = [:]
-    for folder in ["/usr/lib", "/usr/local/lib", "/run", "/etc"].map({ "\($0)/systemd/resolved.conf.d" }) {
-      for name in root.names(in: folder) where name.hasSuffix(".conf") { dropIns[name] = "\(folder)/\(name)" }
-    }
-    for (_, file) in dropIns.sorted(by: { $0.key < $1.key })
-    where hasOurs || file != SetupPaths.resolvedDropIn {
+    let folders = ["/etc", "/run", "/usr/local/lib", "/usr/lib"].map { "\($0)/systemd/resolved.conf.d" }
+    for file in root.dropIns(in: folders) where hasOurs || file != SetupPaths.resolvedDropIn {
       if let text = root.text(of: file) { read(text, file) }
     }
   }

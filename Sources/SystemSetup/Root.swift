@@ -40,7 +40,7 @@ public struct Root: Sendable {
       case "..": folder = folder.lastIndex(of: "/").map { String(folder[..<$0]) } ?? ""
       default:
         let entry = "\(folder)/\(name)"
-        guard !rest.isEmpty, links < Root.mostLinks, let target = Root.link(self.folder + entry) else {
+        guard !rest.isEmpty, links < Root.mostLinks, let target = Folder.target(ofLink: self.folder + entry) else {
           folder = entry
           continue
         }
@@ -52,12 +52,18 @@ public struct Root: Sendable {
     return self.folder + folder
   }
 
+  /// Returns the paths of systemd's drop-ins, sorted by name: of equal names, the one in the first of the folders.
+  func dropIns(in folders: [String]) -> [String] {
+    let found = folders.flatMap { folder in names(in: folder).filter { $0.hasSuffix(".conf") }.map { ($0, folder) } }
+    return Dictionary(found) { first, _ in first }.sorted { $0.key < $1.key }.map { "\($1)/\($0)" }
+  }
+
   /// Returns where a path leads after all links, inside the root; the destination need not exist.
   func destination(of path: String) -> String {
     var path = path
     for _ in 0..<Root.mostLinks {
       let real = real(path)
-      guard let target = Root.link(real) else { return String(real.dropFirst(folder.count)) }
+      guard let target = Folder.target(ofLink: real) else { return String(real.dropFirst(folder.count)) }
       path = target.hasPrefix("/") ? target : Root.parent(of: String(real.dropFirst(folder.count))) + "/" + target
     }
     return path
@@ -74,7 +80,7 @@ public struct Root: Sendable {
       throw .last("lstat", path)
     }
     switch status.st_mode & S_IFMT {
-    case S_IFLNK: return .link(to: Root.link(real) ?? "")
+    case S_IFLNK: return .link(to: Folder.target(ofLink: real) ?? "")
     case S_IFDIR: return .folder(mode: status.st_mode & 0o7777)
     case S_IFREG: return .file(try octets(of: path), FileAttributes(status))
     default: return .other
@@ -103,14 +109,7 @@ public struct Root: Sendable {
 
   /// Returns the names in a folder, sorted; empty if the folder does not exist.
   func names(in path: String) -> [String] {
-    guard let stream = opendir(real(destination(of: path))) else { return [] }
-    defer { closedir(stream) }
-    var names: [String] = []
-    while let entry = readdir(stream) {
-      let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-      if name != ".", name != ".." { names.append(name) }
-    }
-    return names.sorted()
+    (Folder.names(in: real(destination(of: path))) ?? []).sorted()
   }
 
   /// Returns whether the path is a mount point, so that it cannot be replaced.
@@ -128,12 +127,6 @@ public struct Root: Sendable {
 
   static func parent(of path: String) -> String {
     path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
-  }
-
-  private static func link(_ real: String) -> String? {
-    var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
-    let count = target.withUnsafeMutableBytes { readlink(real, $0.baseAddress!, $0.count) }
-    return count > 0 ? String(decoding: target[..<count], as: UTF8.self) : nil
   }
 
   /// A name from mountinfo, which escapes white space and backslashes as `\` with three octal digits.

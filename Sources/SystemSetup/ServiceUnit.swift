@@ -51,13 +51,8 @@ public struct ServiceUnit {
   /// The unit followed by its drop-ins, sorted by name, each from the folder of highest precedence.
   private var textWithDropIns: String? {
     guard var text else { return nil }
-    var dropIns: [String: String] = [:]
-    for folder in ServiceUnit.folders.map({ "\($0)/\(SetupPaths.unit).d" }) {
-      for name in root.names(in: folder) where name.hasSuffix(".conf") && dropIns[name] == nil {
-        dropIns[name] = "\(folder)/\(name)"
-      }
-    }
-    for (_, path) in dropIns.sorted(by: { $0.key < $1.key }) { text += "\n" + (root.text(of: path) ?? "") }
+    let folders = ServiceUnit.folders.map { "\($0)/\(SetupPaths.unit).d" }
+    for path in root.dropIns(in: folders) { text += "\n" + (root.text(of: path) ?? "") }
     return text
   }
 

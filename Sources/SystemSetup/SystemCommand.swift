@@ -1,5 +1,6 @@
 // SystemCommand.swift -- runs a system program and waits for it.
 
+import Files
 import Glibc
 
 /// A system command, such as one that makes another program reload its configuration.
@@ -73,20 +74,9 @@ public struct SystemCommand: Hashable, Sendable, CustomStringConvertible {
     _ = Array(input.utf8).withUnsafeBytes { write(toChild[1], $0.baseAddress, $0.count) }
     close(toChild[1])
     guard failure == 0 else { return (nil, "") }
-    let output = SystemCommand.text(from: fromChild[0])
+    let output = (try? WholeFile.read(fromChild[0], limit: .max)) ?? []
     var status: Int32 = 0
     while waitpid(pid, &status, 0) < 0, errno == EINTR {}
-    return (status & 0x7F == 0 ? status >> 8 & 0xFF : nil, output)
-  }
-
-  private static func text(from descriptor: Int32) -> String {
-    var octets: [UInt8] = []
-    var chunk = [UInt8](repeating: 0, count: 4_096)
-    while true {
-      let count = read(descriptor, &chunk, chunk.count)
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { return String(decoding: octets, as: UTF8.self) }
-      octets += chunk[..<count]
-    }
+    return (status & 0x7F == 0 ? status >> 8 & 0xFF : nil, String(decoding: output, as: UTF8.self))
   }
 }

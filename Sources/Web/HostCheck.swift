@@ -7,7 +7,7 @@
 
 import DNSWire
 import EventLoop
-import Glibc
+import Files
 
 /// The Host fields that the server accepts.
 struct HostCheck {
@@ -16,7 +16,7 @@ struct HostCheck {
 
   /// `address` is the one that the server listens on.
   init(for address: SocketAddress) {
-    self.init(for: address, machine: HostCheck.machineName)
+    self.init(for: address, machine: hostName)
   }
 
   init(for address: SocketAddress, machine: String) {
@@ -40,11 +40,5 @@ struct HostCheck {
   private static func withoutPort(_ field: String) -> String {
     guard let colon = field.lastIndex(of: ":"), !field.hasSuffix("]") else { return field }
     return String(field[..<colon])
-  }
-
-  private static var machineName: String {
-    var name = [CChar](repeating: 0, count: 256)
-    guard gethostname(&name, name.count - 1) == 0 else { return "" }
-    return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 }

@@ -26,7 +26,8 @@ struct ProcessNumbers {
       numbers.residentOctets = fields[24].map { $0 * sysconf(Int32(_SC_PAGESIZE)) }
     }
     numbers.startTime = startTime
-    numbers.descriptors = countDescriptors()
+    // Without the one that reads the folder.
+    numbers.descriptors = Folder.names(in: "/proc/self/fd").map { max(0, $0.count - 1) }
     var limit = rlimit()
     if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 {
       numbers.mostDescriptors = Int(clamping: limit.rlim_cur)
@@ -57,16 +58,5 @@ struct ProcessNumbers {
     var fields: [Int: Int] = [:]
     for (index, word) in words.enumerated() { fields[index + 3] = Int(word) }
     return fields
-  }
-
-  /// Counts open descriptors, without the one that reads the folder.
-  private static func countDescriptors() -> Int? {
-    guard let folder = opendir("/proc/self/fd") else { return nil }
-    defer { closedir(folder) }
-    var count = 0
-    while let entry = readdir(folder) {
-      if entry.pointee.d_name.0 != CChar(UInt8(ascii: ".")) { count += 1 }
-    }
-    return max(0, count - 1)
   }
 }

@@ -13,14 +13,9 @@ enum FilePath {
 
   /// Whether both paths lead to the same file. If a file is missing or not accessible, only its path is compared.
   static func isSame(_ left: String, _ right: String) -> Bool {
-    let (left, right) = (absolute(left), absolute(right))
-    return left == right || resolved(left).map { $0 == resolved(right) } ?? false
-  }
-
-  private static func resolved(_ path: String) -> String? {
-    guard let resolved = realpath(path, nil) else { return nil }
-    defer { free(resolved) }
-    return String(cString: resolved)
+    var (first, second) = (stat(), stat())
+    guard stat(left, &first) == 0, stat(right, &second) == 0 else { return absolute(left) == absolute(right) }
+    return first.st_dev == second.st_dev && first.st_ino == second.st_ino
   }
 }
 

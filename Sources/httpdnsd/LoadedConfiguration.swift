@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Configuration
+import Files
 import Forwarder
 import Frontend
 import Glibc
@@ -77,23 +78,21 @@ enum Console {
   /// Writes text to stdout without buffering; false if its reader is gone. Other errors end the program.
   static func print(_ text: String) -> Bool {
     signal(SIGPIPE, SIG_IGN)
-    var rest = Array(text.utf8)[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
-      if count < 0, errno == EINTR { continue }
-      if count < 0 {
-        guard errno == EPIPE else { cannotWrite(errno) }
-        return false
-      }
-      rest = rest.dropFirst(count)
-    }
-    return true
+    if DescriptorCalls.write(Array(text.utf8), to: STDOUT_FILENO) { return true }
+    guard errno == EPIPE else { cannotWrite(errno) }
+    return false
   }
 
   /// Ends the program because stdout cannot be written.
   static func cannotWrite(_ number: Int32) -> Never {
     error("httpdnsd: cannot write to standard output: \(String(cString: strerror(number)))")
     _exit(1)
+  }
+
+  /// Writes a line to stderr and returns the error to throw.
+  static func failure(_ line: String) -> ExitCode {
+    error(line)
+    return .failure
   }
 
   /// Writes a line to stderr.

@@ -44,15 +44,9 @@ struct MachineTrial {
         daemon = .older
         return
       }
-      daemon = MachineTrial.isSame(found.file, configuration) ? .runs(found.address) : .unknown
+      let isSame = configuration.map { FilePath.isSame(found.file, $0) } ?? false
+      daemon = isSame ? .runs(found.address) : .unknown
     } catch { daemon = .unknown }
-  }
-
-  private static func isSame(_ file: String, _ other: String?) -> Bool {
-    guard let other else { return false }
-    var (first, second) = (stat(), stat())
-    guard stat(file, &first) == 0, stat(other, &second) == 0 else { return file == other }
-    return first.st_dev == second.st_dev && first.st_ino == second.st_ino
   }
 
   /// Why the daemon does not answer at an address.

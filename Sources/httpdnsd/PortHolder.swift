@@ -31,11 +31,10 @@ enum PortHolder {
     }
     guard !inodes.isEmpty else { return [] }
     let links = Set(inodes.map { "socket:[\($0)]" })
-    return entries(of: "/proc").filter { $0.allSatisfy(\.isNumber) }.compactMap { process in
+    return (Folder.names(in: "/proc") ?? []).filter { $0.allSatisfy(\.isNumber) }.compactMap { process in
       let directory = "/proc/\(process)/fd"
-      guard entries(of: directory).contains(where: { links.contains(link("\(directory)/\($0)") ?? "") }) else {
-        return nil
-      }
+      let targets = (Folder.names(in: directory) ?? []).lazy.compactMap { Folder.target(ofLink: "\(directory)/\($0)") }
+      guard targets.contains(where: links.contains) else { return nil }
       let name = text(of: "/proc/\(process)/comm")?.split(separator: "\n").first.map { String($0) }
       return Holder(name: name ?? "a process", pid: process)
     }
@@ -103,25 +102,6 @@ enum PortHolder {
       return UInt16(fields[1][fields[1].index(after: colon)...], radix: 16) == port
         && (table.contains("udp") || fields[3] == "0A")
     }
-  }
-
-  private static func entries(of directory: String) -> [String] {
-    guard let stream = opendir(directory) else { return [] }
-    defer { closedir(stream) }
-    var names: [String] = []
-    while let entry = readdir(stream) {
-      let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-      if name != ".", name != ".." { names.append(name) }
-    }
-    return names
-  }
-
-  private static func link(_ path: String) -> String? {
-    var target = [UInt8](repeating: 0, count: 256)
-    let length = target.withUnsafeMutableBytes {
-      readlink(path, $0.baseAddress!.assumingMemoryBound(to: CChar.self), $0.count)
-    }
-    return length < 0 ? nil : String(decoding: target[..<length], as: UTF8.self)
   }
 
   private static func text(of path: String) -> String? {

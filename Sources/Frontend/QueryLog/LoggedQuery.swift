@@ -86,11 +86,7 @@ package struct LoggedQuery {
   var nameText: String { domainName?.text ?? "-" }
 
   /// The client's address as text.
-  var clientText: String {
-    var text = [CChar](repeating: 0, count: 46)
-    inet_ntop(client.count == 4 ? AF_INET : AF_INET6, client, &text, 46)
-    return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-  }
+  var clientText: String { IPAddress(octets: client).map { "\($0)" } ?? "" }
 }
 
 extension LoggedQuery {

@@ -2,7 +2,7 @@
 
 import Configuration
 import EventLoop
-import Glibc
+import Files
 import LocalDNS
 import SystemSetup
 
@@ -85,8 +85,6 @@ struct SetupRequest {
     if let program = program ?? unit.program { return program }
     let usual = "/usr/local/bin/httpdnsd"
     guard root.isMachine else { return unit.installedProgram ?? usual }
-    var path = [UInt8](repeating: 0, count: Int(PATH_MAX))
-    let count = path.withUnsafeMutableBytes { readlink("/proc/self/exe", $0.baseAddress!, $0.count) }
-    return count > 0 ? String(decoding: path[..<count], as: UTF8.self) : usual
+    return Folder.target(ofLink: "/proc/self/exe") ?? usual
   }
 }
