@@ -11,12 +11,12 @@ enum AddressText {
     var parts = figures.probes.map { probe in
       var text =
         probe.roundTrip.map { "\(TimeText.milliseconds($0)) by \(probe.kind)" } ?? "no answer to \(probe.kind)"
-      if probe.failures > 0, probe.roundTrip != nil { text += ", \(counted(UInt64(probe.failures), "failure")) since" }
+      if probe.failures > 0, probe.roundTrip != nil { text += ", \(counted(probe.failures, "failure")) since" }
       return text + ", measured \(TimeText.rough(probe.age)) ago"
     }
     if let time = figures.badFor { parts.append("reported, last for \(TimeText.rough(time))") }
     if figures.reportedFailures > 0 {
-      parts.append("\(counted(UInt64(figures.reportedFailures), "failure")) reported within a minute")
+      parts.append("\(counted(figures.reportedFailures, "failure")) reported within a minute")
     }
     if let time = figures.reportedMilliseconds { parts.append("\(time) ms reported") }
     return parts.isEmpty ? "reported" : parts.joined(separator: "; ")

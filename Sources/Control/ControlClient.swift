@@ -52,11 +52,6 @@ public struct ControlAnswer: Sendable, Equatable {
   public var content: String
   /// Whether nothing was found, or a part of the request failed.
   public var isIncomplete = false
-
-  public init(_ content: String, isIncomplete: Bool = false) {
-    self.content = content
-    self.isIncomplete = isIncomplete
-  }
 }
 
 /// Sends requests to the daemon behind a socket. All calls block.
@@ -103,7 +98,7 @@ public struct ControlClient: Sendable {
     guard let (status, fields, content) = ControlClient.parse(answer) else { throw .unreadable(path: path) }
     guard status == 200 else { throw ControlClient.refusal(status, content) }
     let nothing = ControlHandler.nothing
-    return ControlAnswer(content, isIncomplete: fields[nothing.name.lowercased()] == nothing.value)
+    return ControlAnswer(content: content, isIncomplete: fields[nothing.name.lowercased()] == nothing.value)
   }
 
   /// A refusal with the daemon's reason. Text that httpdnsd cannot have sent is not shown on a terminal.
@@ -114,13 +109,7 @@ public struct ControlClient: Sendable {
   }
 
   func connected() throws(ControlClientError) -> Int32 {
-    var address = sockaddr_un()
-    let octets = Array(path.utf8)
-    guard !octets.isEmpty, octets.count < MemoryLayout.size(ofValue: address.sun_path), !octets.contains(0) else {
-      throw .unusablePath(path)
-    }
-    address.sun_family = sa_family_t(AF_UNIX)
-    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: octets) }
+    guard let address = SocketAddress(unixPath: path) else { throw .unusablePath(path) }
     let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { throw .notRunning(path: path, errno: errno) }
     // At least a microsecond: zero would be no limit.
@@ -129,11 +118,7 @@ public struct ControlClient: Sendable {
     for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
       setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
     }
-    let outcome = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        connect(descriptor, .init(__sockaddr__: $0), socklen_t(MemoryLayout<sockaddr_un>.size))
-      }
-    }
+    let outcome = address.withSockaddr { connect(descriptor, .init(__sockaddr__: $0), $1) }
     guard outcome != 0 else { return descriptor }
     let number = errno
     close(descriptor)
@@ -177,10 +162,21 @@ public struct ControlClient: Sendable {
 
   /// The status, the fields by their lower-case names and the body of a complete response; nil for anything else.
   static func parse(_ octets: [UInt8]) -> (status: Int, fields: [String: String], body: String)? {
-    guard let end = octets.indices.first(where: { octets[$0...].starts(with: Array("\r\n\r\n".utf8)) }),
-      let head = String(validating: octets[..<end], as: UTF8.self),
-      let body = String(validating: octets[(end + 4)...], as: UTF8.self)
+    guard let end = endOfHead(octets), let (status, fields) = head(octets[..<end]),
+      let body = String(validating: octets[(end + 4)...], as: UTF8.self),
+      fields["content-length"].flatMap({ Int($0) }) == octets.count - end - 4
     else { return nil }
+    return (status, fields, body)
+  }
+
+  /// The end of a response's head, before the empty line; nil if that has not come.
+  static func endOfHead(_ octets: [UInt8]) -> Int? {
+    octets.indices.first { octets[$0...].starts(with: Array("\r\n\r\n".utf8)) }
+  }
+
+  /// The status of a response's head, and the fields by their lower-case names; nil for anything else.
+  static func head(_ octets: ArraySlice<UInt8>) -> (status: Int, fields: [String: String])? {
+    guard let head = String(validating: octets, as: UTF8.self) else { return nil }
     var lines = head.split(separator: "\r\n")[...]
     guard let words = lines.popFirst()?.split(separator: " "), words.count >= 2, words[0].hasPrefix("HTTP/1."),
       let status = Int(words[1])
@@ -191,7 +187,6 @@ public struct ControlClient: Sendable {
       guard parts.count == 2 else { continue }
       fields[parts[0].lowercased()] = String(parts[1].drop { $0 == " " })
     }
-    guard fields["content-length"].flatMap({ Int($0) }) == octets.count - end - 4 else { return nil }
-    return (status, fields, body)
+    return (status, fields)
   }
 }

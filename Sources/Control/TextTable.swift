@@ -1,4 +1,9 @@
-// TextTable.swift -- formats tables for the terminal.
+// TextTable.swift -- formats tables and counts for the terminal.
+
+/// `1 transfer`, `2 transfers`.
+package func counted(_ number: some BinaryInteger, _ one: String, _ more: String? = nil) -> String {
+  "\(number) \(number == 1 ? one : more ?? one + "s")"
+}
 
 /// Formats tables with aligned columns.
 public enum TextTable {

@@ -27,10 +27,12 @@ package enum JSONText {
   package static func seconds(_ duration: Duration) -> String { decimal(duration.attoseconds / 1_000_000_000_000_000) }
 
   /// A JSON number: milliseconds with up to three decimal places.
-  package static func milliseconds(_ duration: Duration) -> String { decimal(duration.attoseconds / 1_000_000_000_000) }
+  package static func milliseconds(_ time: Duration) -> String { decimal(time.attoseconds / 1_000_000_000_000) }
 
   /// A JSON number: seconds, rounded to three decimal places.
-  package static func short(_ seconds: Double) -> String { JSONText.seconds(.milliseconds(Int64(seconds * 1000 + 0.5))) }
+  package static func short(_ seconds: Double) -> String {
+    JSONText.seconds(.milliseconds(Int64(seconds * 1000 + 0.5)))
+  }
 
   /// Thousandths as a decimal fraction without trailing zeros.
   private static func decimal(_ thousandths: Int128) -> String {

@@ -91,6 +91,11 @@ public struct Exposition: Sendable {
       write(labels, suffix: "", Exposition.text(value))
     }
 
+    /// Adds one sample a value, which stands behind the label's text.
+    mutating func add(by label: String, _ values: [(String, UInt64)]) {
+      for (text, value) in values { add(value, [MetricLabel(label, text)]) }
+    }
+
     fileprivate mutating func add(_ value: UInt64, _ labels: [MetricLabel], suffix: String) {
       write(labels, suffix: suffix, "\(value)")
     }

@@ -12,35 +12,26 @@ extension Exposition {
     gauge(
       "httpdnsd_fleet_degraded", "Whether the store refuses writes or a command.", fleet.store.complaint == nil ? 0 : 1)
     gauge("httpdnsd_fleet_members", "Daemons that share the store, this one among them.", fleet.memberCount ?? 0)
-    counter("httpdnsd_fleet_requests_total", "Looks for answers in the store, by result.") { samples in
-      for result in FleetResult.allCases {
-        samples.add(counters.count(of: result), [MetricLabel("result", result.rawValue)])
-      }
+    counter("httpdnsd_fleet_requests_total", "Looks for answers in the store, by result.") {
+      $0.add(by: "result", FleetResult.allCases.map { ($0.rawValue, counters.count(of: $0)) })
     }
     counter("httpdnsd_fleet_rejected_total", "Values of the store that were not used, by the check that failed.") {
-      samples in
-      for check in FleetRejection.allCases {
-        samples.add(counters.rejected[check] ?? 0, [MetricLabel("check", check.rawValue)])
-      }
+      $0.add(by: "check", FleetRejection.allCases.map { ($0.rawValue, counters.rejected[$0] ?? 0) })
     }
-    counter("httpdnsd_fleet_leases_total", "Leases to ask a provider for all daemons, by result.") { samples in
-      for (result, count) in [
-        ("won", counters.leases.won), ("lost", counters.leases.lost), ("expired", counters.leases.expired),
-        ("failed", counters.leases.failed),
-      ] { samples.add(count, [MetricLabel("result", result)]) }
+    let leases = counters.leases
+    counter("httpdnsd_fleet_leases_total", "Leases to ask a provider for all daemons, by result.") {
+      $0.add(
+        by: "result",
+        [("won", leases.won), ("lost", leases.lost), ("expired", leases.expired), ("failed", leases.failed)])
     }
     counter("httpdnsd_fleet_refreshes_total", "Refreshes: adopted from another daemon, led for all, or made alone.") {
-      samples in
-      for (result, count) in [("adopted", counters.adopted), ("led", counters.led), ("alone", counters.alone)] {
-        samples.add(count, [MetricLabel("result", result)])
-      }
+      $0.add(by: "result", [("adopted", counters.adopted), ("led", counters.led), ("alone", counters.alone)])
     }
     counter(
       "httpdnsd_fleet_writes_dropped_total", "Values that the store did not take, or that were dropped before.",
       fleet.droppedWrites + counters.failedWrites)
-    counter("httpdnsd_fleet_flushes_total", "Flushes of other daemons, by what was done.") { samples in
-      samples.add(counters.flushes, [MetricLabel("result", "done")])
-      samples.add(counters.refusedFlushes, [MetricLabel("result", "refused")])
+    counter("httpdnsd_fleet_flushes_total", "Flushes of other daemons, by what was done.") {
+      $0.add(by: "result", [("done", counters.flushes), ("refused", counters.refusedFlushes)])
     }
     histogram(
       "httpdnsd_fleet_latency_seconds", "Times of exchanges with the store that an answer waited for.",

@@ -39,11 +39,11 @@ struct MetricsPage {
         }
       }
     }
-    page.counter("httpdnsd_questions_total", "Valid queries, by QTYPE.") { samples in
-      for type in CountedType.allCases { samples.add(queries.count(type), [MetricLabel("type", type.word)]) }
+    page.counter("httpdnsd_questions_total", "Valid queries, by QTYPE.") {
+      $0.add(by: "type", CountedType.allCases.map { ($0.word, queries.count($0)) })
     }
-    page.counter("httpdnsd_responses_total", "Responses, by RCODE.") { samples in
-      for code in CountedCode.allCases { samples.add(queries.count(code), [MetricLabel("rcode", code.word)]) }
+    page.counter("httpdnsd_responses_total", "Responses, by RCODE.") {
+      $0.add(by: "rcode", CountedCode.allCases.map { ($0.word, queries.count($0)) })
     }
     page.histogram(
       "httpdnsd_response_duration_seconds",
@@ -128,9 +128,8 @@ struct MetricsPage {
   }
 
   private mutating func write(_ local: LocalDNSCounters) {
-    page.counter("httpdnsd_localdns_queries_total", "Queries to LocalDNS, without retransmissions.") { samples in
-      samples.add(local.datagramQueries, [MetricLabel("transport", "udp")])
-      samples.add(local.streamQueries, [MetricLabel("transport", "tcp")])
+    page.counter("httpdnsd_localdns_queries_total", "Queries to LocalDNS, without retransmissions.") {
+      $0.add(by: "transport", [("udp", local.datagramQueries), ("tcp", local.streamQueries)])
     }
     page.counter(
       "httpdnsd_localdns_ignored_replies_total", "Replies with a wrong ID or question: spoofed or late.",
@@ -161,10 +160,10 @@ struct MetricsPage {
     }
     page.counter(
       "httpdnsd_probes_deferred_total", "Probes put off because of ranking.probes_per_minute.", ranking.deferred)
-    page.counter("httpdnsd_address_reports_total", "Reports of programs about addresses.") { samples in
-      samples.add(ranking.goodReports, [MetricLabel("result", "ok")])
-      samples.add(ranking.badReports, [MetricLabel("result", "failed")])
-      samples.add(ranking.unknownReports, [MetricLabel("result", "not_answered")])
+    page.counter("httpdnsd_address_reports_total", "Reports of programs about addresses.") {
+      $0.add(
+        by: "result",
+        [("ok", ranking.goodReports), ("failed", ranking.badReports), ("not_answered", ranking.unknownReports)])
     }
     page.counter(
       "httpdnsd_rearranged_answers_total", "Cached answers whose addresses were put in another order.",

@@ -14,10 +14,13 @@ extension Exposition {
         }
       }
     }
-    counter("httpdnsd_provider_transfers_total", "Transfers to the provider.") { samples in
-      for report in providers { samples.add(report.counters.transfers, name(report)) }
+    func counter(_ family: String, _ help: String, _ value: (ProviderReport) -> Int) {
+      self.counter(family, help) { samples in
+        for report in providers { samples.add(value(report), name(report)) }
+      }
     }
-    counter("httpdnsd_provider_failures_total", "Transfers without a usable reply, by reason.") { samples in
+    counter("httpdnsd_provider_transfers_total", "Transfers to the provider.") { $0.counters.transfers }
+    self.counter("httpdnsd_provider_failures_total", "Transfers without a usable reply, by reason.") { samples in
       for report in providers {
         for reason in TransferFailureCause.allCases {
           samples.add(report.counters.failures[reason], name(report) + [MetricLabel("reason", reason.label)])
@@ -27,27 +30,19 @@ extension Exposition {
     counter(
       "httpdnsd_provider_handshakes_total",
       "Connections without a request that showed whether a server can be reached."
-    ) { samples in
-      for report in providers { samples.add(report.counters.handshakes, name(report)) }
-    }
+    ) { $0.counters.handshakes }
     counter(
       "httpdnsd_provider_paired_transfers_total", "Transfers that asked for the A and AAAA records of a name at once."
-    ) { samples in
-      for report in providers { samples.add(report.counters.pairs, name(report)) }
-    }
+    ) { $0.counters.pairs }
     counter(
       "httpdnsd_provider_not_listed_total",
       "Questions that were not sent: the provider's account does not list the name."
-    ) { samples in
-      for report in providers { samples.add(report.counters.notListed, name(report)) }
-    }
+    ) { $0.counters.notListed }
     counter(
       "httpdnsd_provider_refusals_total",
       "Questions that were not sent: the provider could not be reached, paused or was at its limit."
-    ) { samples in
-      for report in providers { samples.add(report.counters.refusals, name(report)) }
-    }
-    counter(
+    ) { $0.counters.refusals }
+    self.counter(
       "httpdnsd_provider_demotions_total",
       "Demotions: another server comes first, no server can be reached, or the provider pauses."
     ) { samples in
@@ -57,9 +52,7 @@ extension Exposition {
         }
       }
     }
-    counter("httpdnsd_provider_units_total", "Known billing units since the start.") { samples in
-      for report in providers { samples.add(report.counters.units, name(report)) }
-    }
+    counter("httpdnsd_provider_units_total", "Known billing units since the start.") { $0.counters.units }
     gauge("httpdnsd_provider_units_today", "Known billing units of the current day (UTC).") { samples in
       for report in providers { samples.add(report.unitsToday, name(report)) }
     }

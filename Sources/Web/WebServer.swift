@@ -15,7 +15,7 @@ import HTTPMessage
 import HTTPServer
 import Resolver
 
-/// What the web server reports. Called on the loop.
+/// What the web server reports. The closures are called on the loop and must stay valid for the life of the server.
 public struct WebSources {
   /// The version of the daemon.
   public var version: String
@@ -26,20 +26,10 @@ public struct WebSources {
   /// Returns whether the daemon is stopping.
   public var isStopping: () -> Bool
   /// Takes reports of programs about addresses.
-  package var report: (ReportBatch) -> ReportOutcome
+  package var report: (ReportBatch) -> ReportOutcome = { _ in .off }
+}
 
-  /// The closures must stay valid for the life of the server.
-  package init(
-    version: String, statistics: @escaping () -> ForwarderStatistics, standing: @escaping () async -> [String],
-    isStopping: @escaping () -> Bool, report: @escaping (ReportBatch) -> ReportOutcome = { _ in .off }
-  ) {
-    self.version = version
-    self.statistics = statistics
-    self.standing = standing
-    self.isStopping = isStopping
-    self.report = report
-  }
-
+extension WebSources {
   package init(version: String, _ forwarder: Forwarder) {
     let statistics = forwarder.statistics
     self.init(

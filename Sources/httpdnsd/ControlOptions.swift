@@ -84,17 +84,14 @@ struct ControlOptions: ParsableArguments {
   /// - Throws: `ExitCode.failure`, after the reason has been written to stderr.
   func path() throws -> String {
     if isWithoutFile, let usual = Configuration.usualControl().socket { return usual }
-    if let missingFile {
-      Console.error(missingFile)
-      throw ExitCode.failure
-    }
+    if let missingFile { throw Console.failure(missingFile) }
     let path: String?
     do throws(Mistakes) {
       path = try find()
     } catch {
       for mistake in error.mistakes { Console.error("\(mistake)") }
-      Console.error("httpdnsd: without a valid configuration, name the daemon's control socket with --socket PATH")
-      throw ExitCode.failure
+      throw Console.failure(
+        "httpdnsd: without a valid configuration, name the daemon's control socket with --socket PATH")
     }
     guard let path else { throw switchedOff() }
     return path
@@ -102,7 +99,6 @@ struct ControlOptions: ParsableArguments {
 
   /// Reports that the control socket is switched off, and returns the exit code to throw.
   func switchedOff() -> ExitCode {
-    Console.error("httpdnsd: the control socket is switched off: control.socket is \"\" in \(options.config)")
-    return .failure
+    Console.failure("httpdnsd: the control socket is switched off: control.socket is \"\" in \(options.config)")
   }
 }

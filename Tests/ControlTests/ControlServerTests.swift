@@ -43,7 +43,7 @@ import Testing
     (answers.counts.entries, answers.counts.failures, answers.counts.notListed) = (12, 1, 2)
     let scene = try ControlScene(answers)
     let text = "removed: 12 cached answers, 1 remembered failure, 2 \"not listed\" replies\n"
-    #expect(try scene.client.flush([], below: false, .text) == ControlAnswer(text))
+    #expect(try scene.client.flush([], below: false, .text) == ControlAnswer(content: text))
     #expect(
       try scene.client.flush(["a.example"], below: false, .json).content
         == "{\"entries\":12,\"failures\":1,\"not_listed\":2}\n")
@@ -271,7 +271,7 @@ import Testing
     let scene = try ControlScene()
     #expect(
       try scene.client.cache("a.example", .text)
-        == ControlAnswer("the cache has nothing for a.example.\n", isIncomplete: true))
+        == ControlAnswer(content: "the cache has nothing for a.example.\n", isIncomplete: true))
     #expect(try scene.client.refresh("a.example", types: [], .json).isIncomplete)
     #expect(try scene.client.reportBad("a.example", "192.0.2.1", .json).isIncomplete)
     #expect(try !scene.client.providers(.json).isIncomplete)

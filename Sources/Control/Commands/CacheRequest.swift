@@ -44,7 +44,7 @@ struct ContentText: ControlText {
   var text: String {
     guard !isIncomplete else { return "the cache has nothing for \(name.text)\n" }
     var lines = content.entries.flatMap(lines)
-    if content.more > 0 { lines.append("and \(content.more) more \(content.more == 1 ? "entry" : "entries")") }
+    if content.more > 0 { lines.append("and \(counted(content.more, "more entry", "more entries"))") }
     for failure in content.failures {
       lines.append(
         "\(title(failure.question)): failed: \(failure.reason); not retried for \(TimeText.wait(failure.waits))")
@@ -66,7 +66,7 @@ struct ContentText: ControlText {
       state += ", as stale data for \(TimeText.rough(time))"
     case .some: break
     }
-    lines.append("  \(state); \(entry.hits) \(entry.hits == 1 ? "hit" : "hits"), \(refresh(entry.refresh))")
+    lines.append("  \(state); \(counted(entry.hits, "hit")), \(refresh(entry.refresh))")
     let asked = entry.upstreams.isEmpty ? "none" : entry.upstreams.joined(separator: ", ")
     lines.append("  from \(entry.source); upstreams for such names: \(asked)")
     return lines
@@ -88,7 +88,7 @@ struct ContentText: ControlText {
     case .keepList(let time): "in refresh.keep, refreshed in \(TimeText.rough(time))"
     case .hot(let time): "in use, refreshed in \(TimeText.rough(time))"
     case .ifHit(let times, let time):
-      "refreshed in \(TimeText.rough(time)) if asked for \(times) more \(times == 1 ? "time" : "times")"
+      "refreshed in \(TimeText.rough(time)) if asked for \(counted(times, "more time"))"
     }
   }
 
@@ -204,7 +204,7 @@ struct OverviewText: ControlText {
       ["so far", "\(counted(statistics.insertions, "insertion")), \(counted(statistics.evictions, "eviction"))"],
       [
         "failures",
-        "\(counted(UInt64(overview.failures), "question")) failed recently and "
+        "\(counted(overview.failures, "question")) failed recently and "
           + (overview.failures == 1 ? "is not retried yet" : "are not retried yet"),
       ],
     ]

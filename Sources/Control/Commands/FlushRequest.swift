@@ -63,8 +63,8 @@ struct FlushText: ControlText {
 
   var text: String {
     let parts = [
-      FlushText.count(counts.entries, "cached answer"), FlushText.count(counts.failures, "remembered failure"),
-      FlushText.count(counts.notListed, "\"not listed\" reply", "\"not listed\" replies"),
+      counted(counts.entries, "cached answer"), counted(counts.failures, "remembered failure"),
+      counted(counts.notListed, "\"not listed\" reply", "\"not listed\" replies"),
     ]
     let problem = counts.saveProblem.map { "cannot replace the cache file: \($0); a crash would bring them back\n" }
     return "removed: \(parts.joined(separator: ", "))\n\(reachLine)\(problem ?? "")"
@@ -75,7 +75,7 @@ struct FlushText: ControlText {
     case nil: ""
     case .notified(nil, _): "notified: the other daemons of the fleet; the store does not say how many\n"
     case .notified(let count?, let strangers):
-      "notified: \(FlushText.count(count, "other daemon")) of the fleet"
+      "notified: \(counted(count, "other daemon")) of the fleet"
         + (strangers == 0 ? "\n" : "; \(strangers) more with a different secret cannot read it\n")
     case .failed(let reason): "other daemons of the fleet were not notified: \(reason)\n"
     }
@@ -94,15 +94,6 @@ struct FlushText: ControlText {
 
   /// A flush that a crash would revert, or that other daemons know nothing of, counts as failed.
   var isIncomplete: Bool { counts.saveProblem != nil || fleetProblem != nil }
-
-  private static func count(_ number: Int, _ one: String, _ more: String? = nil) -> String {
-    "\(number) \(number == 1 ? one : more ?? one + "s")"
-  }
-}
-
-/// `1 transfer`, `2 transfers`.
-package func counted(_ number: UInt64, _ one: String, _ more: String? = nil) -> String {
-  "\(number) \(number == 1 ? one : more ?? one + "s")"
 }
 
 extension ControlClient {

@@ -82,7 +82,7 @@ extension ProviderReport {
     case .up:
       if failing.count > 0 {
         let reasons = failing.reasons.joined(separator: ", ")
-        parts.append("\(counted(UInt64(failing.count), "question")) without an answer: \(reasons)")
+        parts.append("\(counted(failing.count, "question")) without an answer: \(reasons)")
       }
     case .noAnswers(let since):
       parts.append("no answers for \(TimeText.rough(.seconds(max(0, now - since))))")

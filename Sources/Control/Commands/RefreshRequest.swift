@@ -61,13 +61,11 @@ struct RefreshText: ControlText {
     if summary.reports.isEmpty {
       lines.append("no upstream is asked for \(name.text): rules or special names answer it")
     }
-    if summary.more > 0 { lines.append("\(entries(summary.more, "more ")) not fetched") }
-    if summary.elsewhere > 0 { lines.append("\(entries(summary.elsewhere)) of another network not fetched") }
+    if summary.more > 0 { lines.append("\(counted(summary.more, "more entry", "more entries")) not fetched") }
+    if summary.elsewhere > 0 {
+      lines.append("\(counted(summary.elsewhere, "entry", "entries")) of another network not fetched")
+    }
     return lines.map { "\($0)\n" }.joined()
-  }
-
-  private func entries(_ count: Int, _ kind: String = "") -> String {
-    "\(count) \(kind)\(count == 1 ? "entry" : "entries")"
   }
 
   private func line(_ report: RefreshReport) -> String {

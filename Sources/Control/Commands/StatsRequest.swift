@@ -67,7 +67,7 @@ struct StatsText: ControlText {
       ["cache", "\(cache.entries) of \(cache.maxEntries) entries, \(kibibytes(cache.octets)) of \(maximum)"],
       [
         "in flight",
-        "\(counted(UInt64(statistics.questionsInFlight), "question")), \(counted(UInt64(statistics.waitingClients), "client")) waiting",
+        "\(counted(statistics.questionsInFlight, "question")), \(counted(statistics.waitingClients, "client")) waiting",
       ],
     ]
     let limited = ShareLimit.allCases.map { ($0, statistics.resolver.shares.count($0)) }.filter { $0.1 > 0 }
@@ -76,7 +76,7 @@ struct StatsText: ControlText {
     }
     if let refresh = statistics.refresh {
       rows.append([
-        "refreshing", "\(counted(UInt64(refresh.transfers), "transfer")), \(refresh.overBudget) beyond the budget",
+        "refreshing", "\(counted(refresh.transfers, "transfer")), \(refresh.overBudget) beyond the budget",
       ])
     }
     if let fleet = statistics.fleet {
@@ -91,7 +91,7 @@ struct StatsText: ControlText {
       let counters = ranking.counters
       rows.append([
         "ranking",
-        "\(counted(UInt64(ranking.answers), "answer")) measured, \(counted(counters.probes, "probe"))"
+        "\(counted(ranking.answers, "answer")) measured, \(counted(counters.probes, "probe"))"
           + " (\(counters.failures) failed, \(counters.deferred) put off), \(counters.rearranged) rearranged",
       ])
     }

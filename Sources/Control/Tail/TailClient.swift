@@ -29,9 +29,9 @@ extension ControlClient {
       guard let block = receive(from: descriptor, within: patience) else { throw .tooLate(path: path) }
       guard !block.isEmpty, octets.count < ControlClient.longestHead else { throw .unreadable(path: path) }
       octets += block
-      bodyStart = ControlClient.endOfHead(octets)
+      bodyStart = ControlClient.endOfHead(octets).map { $0 + 4 }
     }
-    guard let start = bodyStart, let status = ControlClient.status(of: octets[..<start]) else {
+    guard let start = bodyStart, let status = ControlClient.head(octets[..<start])?.status else {
       throw .unreadable(path: path)
     }
     guard status == 200 else {
@@ -61,16 +61,5 @@ extension ControlClient {
       if count < 0, errno == EINTR || errno == EAGAIN { continue }
       return Array(block[..<max(0, count)])
     }
-  }
-
-  /// The start of the body; nil if the head is incomplete.
-  private static func endOfHead(_ octets: [UInt8]) -> Int? {
-    octets.indices.first { octets[$0...].starts(with: Array("\r\n\r\n".utf8)) }.map { $0 + 4 }
-  }
-
-  private static func status(of head: ArraySlice<UInt8>) -> Int? {
-    let words = String(decoding: head.prefix { $0 != 0x0D }, as: UTF8.self).split(separator: " ")
-    guard words.count >= 2, words[0].hasPrefix("HTTP/1.") else { return nil }
-    return Int(words[1])
   }
 }

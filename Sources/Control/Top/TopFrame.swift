@@ -375,16 +375,5 @@ extension TopFrame {
 
 extension CountedCode {
   /// The mnemonic in IANA's registry.
-  fileprivate var mnemonic: String {
-    switch self {
-    case .noError: "NOERROR"
-    case .formErr: "FORMERR"
-    case .servFail: "SERVFAIL"
-    case .nxDomain: "NXDOMAIN"
-    case .notImp: "NOTIMP"
-    case .refused: "REFUSED"
-    case .badVers: "BADVERS"
-    case .other: "other codes"
-    }
-  }
+  fileprivate var mnemonic: String { self == .other ? "other codes" : word.uppercased() }
 }

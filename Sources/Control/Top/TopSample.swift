@@ -6,58 +6,49 @@ import Telemetry
 
 /// The daemon's numbers at one moment. Counters count from the start of the daemon.
 public struct TopSample: Sendable, Equatable {
-  /// The state and counters of a provider.
-  public struct Provider: Sendable, Equatable {
-    /// The name in the configuration.
-    public var name = ""
+  struct Provider: Equatable {
+    var name = ""
     /// The state in one or two words.
-    public var state = ""
+    var state = ""
     /// The reason for the state, how long it lasts, and the last failure; empty if there is nothing to explain.
-    public var reason = ""
+    var reason = ""
     /// The server that is asked first; empty for none.
-    public var server = ""
-    /// Transfers since the start.
-    public var transfers: UInt64 = 0
-    /// Transfers since the start that failed.
-    public var failures: UInt64 = 0
+    var server = ""
+    var transfers: UInt64 = 0
+    /// Transfers that failed.
+    var failures: UInt64 = 0
     /// Billing units of the current day (UTC).
-    public var unitsToday: UInt64 = 0
+    var unitsToday: UInt64 = 0
     /// Those of all daemons of the fleet; nil if they are not added up.
-    public var fleetUnits: UInt64?
+    var fleetUnits: UInt64?
     /// `units_per_day`; 0 for no limit.
-    public var unitsPerDay: UInt64 = 0
-    /// The round-trip times of replies.
-    public var roundTrips = LatencyHistogram()
+    var unitsPerDay: UInt64 = 0
+    var roundTrips = LatencyHistogram()
   }
 
-  /// The counters of a name and type.
-  public struct Name: Sendable, Equatable {
-    /// The name in presentation format.
-    public var name = ""
-    /// The mnemonic of the type.
-    public var type = ""
+  /// A name and type.
+  struct Name: Equatable {
+    var name = ""
+    var type = ""
     /// Queries that the cache answered.
-    public var hits: UInt64 = 0
+    var hits: UInt64 = 0
     /// Questions to providers, or to LocalDNS instead.
-    public var questions: UInt64 = 0
+    var questions: UInt64 = 0
     /// The average round-trip time of providers, in nanoseconds.
-    public var averageRoundTrip: UInt64 = 0
+    var averageRoundTrip: UInt64 = 0
     /// SERVFAIL responses to clients.
-    public var failed: UInt64 = 0
+    var failed: UInt64 = 0
   }
 
   /// A name and type for which clients got SERVFAIL.
-  public struct Failing: Sendable, Equatable {
-    /// The name in presentation format.
-    public var name = ""
-    /// The mnemonic of the type.
-    public var type = ""
-    /// The number of failures.
-    public var count: UInt64 = 0
+  struct Failing: Equatable {
+    var name = ""
+    var type = ""
+    var count: UInt64 = 0
     /// The reason for the last failure.
-    public var reason = ""
+    var reason = ""
     /// The time since the last failure, in nanoseconds.
-    public var age: UInt64 = 0
+    var age: UInt64 = 0
   }
 
   /// What ranking has done.
@@ -69,67 +60,62 @@ public struct TopSample: Sendable, Equatable {
     /// Those of them that failed.
     public var failed: UInt64 = 0
     /// Probes put off because of `ranking.probes_per_minute`.
-    public var deferred: UInt64 = 0
+    var deferred: UInt64 = 0
     /// Cached answers whose order was changed.
-    public var rearranged: UInt64 = 0
+    var rearranged: UInt64 = 0
     /// What hinders measurements.
     public var problems: [String] = []
     /// What each kind of probe has found so far.
     public var kinds: [String] = []
   }
 
-  /// What the store that daemons share has brought, since the start of the daemon.
-  public struct Fleet: Sendable, Equatable {
+  /// What the store that daemons share has brought.
+  struct Fleet: Equatable {
     /// Whether the store is used.
-    public var isUp = false
+    var isUp = false
     /// The state of the connection.
-    public var state = ""
+    var state = ""
     /// Answers of other daemons.
-    public var hits: UInt64 = 0
+    var hits: UInt64 = 0
     /// Looks without an answer.
-    public var misses: UInt64 = 0
+    var misses: UInt64 = 0
     /// Refreshes of other daemons that were adopted.
-    public var adopted: UInt64 = 0
+    var adopted: UInt64 = 0
   }
 
   /// The time of the sample, in nanoseconds of the boot-time clock.
-  public var time: UInt64 = 0
+  var time: UInt64 = 0
   /// The start of the daemon, by the same clock.
-  public var startedAt: UInt64 = 0
+  var startedAt: UInt64 = 0
   /// Queries by outcome, in the order of `QueryFate`.
-  public var fates: [UInt64] = Array(repeating: 0, count: QueryFate.allCases.count)
+  var fates: [UInt64] = Array(repeating: 0, count: QueryFate.allCases.count)
   /// Responses by RCODE, in the order of `CountedCode`.
-  public var codes: [UInt64] = Array(repeating: 0, count: CountedCode.allCases.count)
+  var codes: [UInt64] = Array(repeating: 0, count: CountedCode.allCases.count)
   /// The latency of answers from the cache or from httpdnsd itself.
-  public var atHand = LatencyHistogram()
+  var atHand = LatencyHistogram()
   /// The latency of answers from upstreams.
-  public var resolved = LatencyHistogram()
-  /// The number of entries in the cache.
-  public var entries: UInt64 = 0
-  /// The largest number of entries, `cache.max_entries`.
-  public var maxEntries: UInt64 = 0
-  /// The size of the cache in octets.
-  public var octets: UInt64 = 0
-  /// The largest size of the cache in octets, `cache.max_bytes`.
-  public var maxOctets: UInt64 = 0
+  var resolved = LatencyHistogram()
+  /// The entries of the cache and their octets, each with the largest number.
+  var entries: UInt64 = 0
+  var maxEntries: UInt64 = 0
+  var octets: UInt64 = 0
+  var maxOctets: UInt64 = 0
   /// Questions in flight.
-  public var inFlight: UInt64 = 0
+  var inFlight: UInt64 = 0
   /// Clients that wait for an upstream.
-  public var waiting: UInt64 = 0
+  var waiting: UInt64 = 0
   /// Transfers of refreshes.
-  public var refreshes: UInt64 = 0
+  var refreshes: UInt64 = 0
   /// What ranking has done; nil if nothing is to be measured.
   public var ranking: Ranking?
   /// The store that daemons share; nil without one.
-  public var fleet: Fleet?
+  var fleet: Fleet?
   /// The providers in the order of the configuration.
-  public var providers: [Provider] = []
+  var providers: [Provider] = []
   /// The busiest names, busiest first.
-  public var names: [Name] = []
+  var names: [Name] = []
   /// The failing names, the most recent failure first.
-  public var failing: [Failing] = []
-
-  public init() {}
+  var failing: [Failing] = []
 }
 
 extension TopSample {

@@ -56,31 +56,12 @@ extension QueryFate {
 
 extension CountedCode {
   /// The machine-readable word: the mnemonic in lower case.
-  package var word: String {
-    switch self {
-    case .noError: "noerror"
-    case .formErr: "formerr"
-    case .servFail: "servfail"
-    case .nxDomain: "nxdomain"
-    case .notImp: "notimp"
-    case .refused: "refused"
-    case .badVers: "badvers"
-    case .other: "other"
-    }
-  }
+  package var word: String { "\(self)".lowercased() }
 }
 
 extension CountedType {
   /// The machine-readable word: the mnemonic in lower case.
-  package var word: String {
-    switch self {
-    case .a: "a"
-    case .aaaa: "aaaa"
-    case .https: "https"
-    case .ptr: "ptr"
-    case .other: "other"
-    }
-  }
+  package var word: String { "\(self)" }
 }
 
 extension QueryTransport {

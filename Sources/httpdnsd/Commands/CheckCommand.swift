@@ -51,7 +51,7 @@ struct CheckCommand: ParsableCommand {
       warnings.append("\(path): names.hosts_file: \(problem)")
     }
     for warning in warnings { Console.error("warning: \(warning)") }
-    print("\(path): no mistakes\(warnings.isEmpty ? "" : ", \(counted(UInt64(warnings.count), "warning"))")")
+    print("\(path): no mistakes\(warnings.isEmpty ? "" : ", \(counted(warnings.count, "warning"))")")
     if let service { for key in loaded.secretFiles { print("\(key): the service's user \(service.name) can read it") } }
     for line in NetworkView(loaded.configuration).lines { print(line) }
   }

@@ -55,8 +55,7 @@ struct HealthcheckCommand: ParsableCommand {
     do throws(EventLoopError) {
       findings = try Healthcheck.run(servers, timeout: HealthcheckCommand.patience)
     } catch {
-      Console.error("httpdnsd: \(error)")
-      throw ExitCode.failure
+      throw Console.failure("httpdnsd: \(error)")
     }
     let path = Configuration.path(given: options.config)
     let rest = deadline - BootInstant.now
@@ -88,8 +87,7 @@ struct HealthcheckCommand: ParsableCommand {
       throw ExitCode.failure
     }
     guard endpoints.allSatisfy({ $0.port != 0 }) else {
-      Console.error("httpdnsd: listen.addresses uses port 0, so the kernel chooses a port; pass --address")
-      throw ExitCode.failure
+      throw Console.failure("httpdnsd: listen.addresses uses port 0, so the kernel chooses a port; pass --address")
     }
     return endpoints.map { SocketAddress($0) }
   }

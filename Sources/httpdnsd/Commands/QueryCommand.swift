@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Configuration
+import Control
 import DNSWire
 import EventLoop
 import Forwarder
@@ -91,9 +92,7 @@ struct QueryCommand: ParsableCommand {
 
   /// The type that a text names; nil if it cannot be asked for.
   private static func recordType(_ text: String) -> RecordType? {
-    RecordType(text: text).flatMap { type in
-      type.rawValue == 0 || (128...255).contains(type.rawValue) || type == .opt ? nil : type
-    }
+    RecordType(text: text).flatMap { $0.isOnlyAsked ? nil : $0 }
   }
 
   private func ask(

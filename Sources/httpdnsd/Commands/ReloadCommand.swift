@@ -46,8 +46,7 @@ struct ReloadCommand: ParsableCommand {
         if case .notRunning = error, process == nil, let missing = control.missingFile {
           // Without a file that was asked for, the default socket is only a guess.
           guard control.options.given != nil else { throw control.failure(error) }
-          Console.error(missing)
-          throw ExitCode.failure
+          throw Console.failure(missing)
         }
         for mistake in mistakes { Console.error("\(mistake)") }
         guard case .notRunning = error, let process else { throw control.failure(error) }
@@ -66,8 +65,7 @@ struct ReloadCommand: ParsableCommand {
 
   private func hangUp(_ process: pid_t) throws {
     guard kill(process, SIGHUP) == 0 else {
-      Console.error("httpdnsd: process \(process): \(String(cString: strerror(errno)))")
-      throw ExitCode.failure
+      throw Console.failure("httpdnsd: process \(process): \(String(cString: strerror(errno)))")
     }
     print("sent SIGHUP to process \(process); its log has the result")
   }

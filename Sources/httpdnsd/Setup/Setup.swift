@@ -96,10 +96,7 @@ enum Setup {
   }
 
   /// Writes the reason to stderr and returns the error to throw.
-  static func failure(_ reason: String) -> ExitCode {
-    Console.error("httpdnsd: \(reason)")
-    return .failure
-  }
+  static func failure(_ reason: String) -> ExitCode { Console.failure("httpdnsd: \(reason)") }
 
   /// Reports problems of a request that otherwise succeeded.
   static func report(_ problems: [String]) {
