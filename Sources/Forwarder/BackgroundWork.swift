@@ -54,9 +54,9 @@ final class BackgroundWork: @unchecked Sendable {
     var networkLog: NetworkLog
     var fleet: FleetConnection.Parts
     var routes: [Route]
-    /// Called at the start and when the network has changed.
+    /// Called at the start, when the kernel has reported a change, and after a sleep.
     var addressesMayHaveChanged: () -> Void = {}
-    /// Receives the search domains that the network provides.
+    /// Receives the search domains at the start, on another network, and when they change.
     var searchDomainsFound: ([DomainName], _ isNew: Bool) -> Void = { _, _ in }
   }
 
@@ -78,11 +78,7 @@ final class BackgroundWork: @unchecked Sendable {
     self.configuration = configuration
     fleetParts = parts.fleet
     fleetSettings = FleetConnection.settings(configuration, parts.routes)
-    follower = NetworkFollower(
-      resolver: resolver, providers: providers, refresher: refresher, cache: parts.cache, network: parts.network,
-      local: parts.local,
-      loopGuard: parts.loopGuard, nat64: parts.nat64, logger: logger, networkLog: parts.networkLog,
-      addressesMayHaveChanged: parts.addressesMayHaveChanged, searchDomainsFound: parts.searchDomainsFound)
+    follower = NetworkFollower(parts, refresher, logger)
     keeper = (isCaching ? configuration.cache.persist : nil).map { path in
       if let problem = FileProblem.foreseeable(at: path) { logger.warning("the cache will not be saved: \(problem)") }
       return CacheKeeper(parts.cache, CacheFile(path: path), parts.meanings, on: loop) { note in

@@ -14,16 +14,9 @@ import Upstreams
 
 /// Updates everything that depends on the network when that changes.
 final class NetworkFollower: @unchecked Sendable {
-  private let resolver: Resolver
-  private let providers: () -> ProviderSet
+  private let parts: BackgroundWork.Parts
   private let refresher: Refresher?
-  private let cache: MessageCache
-  private let network: CurrentNetwork
-  private let local: LocalDNSUpstream
-  private let loopGuard: LoopGuard
-  private let nat64: NAT64
   private let logger: Logger
-  private let networkLog: NetworkLog
   private var watch: NetworkWatch?
   private var clock: ClockWatch?
   private var resolvers: ResolverWatch?
@@ -37,10 +30,6 @@ final class NetworkFollower: @unchecked Sendable {
   private var footing = FollowedFooting(nil)
   /// Whether the connections were renewed since `settled` was known.
   private var hasRenewed = false
-  /// Called at the start, when the kernel has reported a change, and after a sleep.
-  private let addressesMayHaveChanged: () -> Void
-  /// Receives the search domains at the start, on another network, and when they change.
-  private let searchDomainsFound: ([DomainName], _ isNew: Bool) -> Void
   /// The work that waits until the first network is known.
   private var beginning: (() -> Void)?
   private let beginTimer = OwnedTimer()
@@ -48,35 +37,20 @@ final class NetworkFollower: @unchecked Sendable {
   /// How long the daemon waits for a router's link-layer address before it continues without a network.
   private static let patience = Duration.seconds(1)
 
-  init(
-    resolver: Resolver, providers: @escaping () -> ProviderSet, refresher: Refresher?, cache: MessageCache,
-    network: CurrentNetwork, local: LocalDNSUpstream, loopGuard: LoopGuard, nat64: NAT64, logger: Logger,
-    networkLog: NetworkLog,
-    addressesMayHaveChanged: @escaping () -> Void,
-    searchDomainsFound: @escaping ([DomainName], _ isNew: Bool) -> Void
-  ) {
-    self.resolver = resolver
-    self.providers = providers
+  init(_ parts: BackgroundWork.Parts, _ refresher: Refresher?, _ logger: Logger) {
+    self.parts = parts
     self.refresher = refresher
-    self.cache = cache
-    self.network = network
-    self.local = local
-    self.loopGuard = loopGuard
-    self.nat64 = nat64
     self.logger = logger
-    self.networkLog = networkLog
-    self.addressesMayHaveChanged = addressesMayHaveChanged
-    self.searchDomainsFound = searchDomainsFound
   }
 
   /// Determines the current network, and follows its changes from now on.
   func start(on loop: EventLoop, notAt listeners: [SocketAddress]) {
     loop.assertCurrent()
-    resolver.assumeIsolated {
-      $0.loopGuard = loopGuard
-      $0.nat64 = nat64
+    parts.resolver.assumeIsolated {
+      $0.loopGuard = parts.loopGuard
+      $0.nat64 = parts.nat64
     }
-    nat64.changed = { [weak self] in self?.prefixHasChanged() }
+    parts.nat64.changed = { [weak self] in self?.prefixHasChanged() }
     resolvers = ResolverWatch(on: loop, notAt: listeners) { [weak self] in self?.use($0) }
     do throws(NetworkWatchError) {
       watch = try NetworkWatch(on: loop) { [weak self] in self?.networkChanged($0) }
@@ -84,30 +58,34 @@ final class NetworkFollower: @unchecked Sendable {
     } catch { logger.warning("changes of the network are not noticed: \(error)") }
     footing = FollowedFooting(currentFooting())
     // They may have changed before there was a watch.
-    addressesMayHaveChanged()
+    parts.addressesMayHaveChanged()
     adoptNetwork(isStart: true)
-    searchDomainsFound(resolvers?.current.searchDomains ?? [], true)
+    parts.searchDomainsFound(resolvers?.current.searchDomains ?? [], true)
     // The resolvers may have changed since the daemon first read them.
-    if let found = resolvers?.current, local.usesSystemServers { use(found) } else { loopGuard.probe(local.allServers) }
+    if let found = resolvers?.current, parts.local.usesSystemServers {
+      use(found)
+    } else {
+      parts.loopGuard.probe(parts.local.allServers)
+    }
     lookForNAT64()
   }
 
   /// Finds out how the current network reaches IPv4.
   private func lookForNAT64() {
     guard let watch else { return }
-    nat64.networkIs(
+    parts.nat64.networkIs(
       hasIPv4Route: watch.hasDefaultRoute(isIPv6: false), hasIPv6Route: watch.hasDefaultRoute(isIPv6: true))
   }
 
   private func prefixHasChanged() {
-    networkLog.log("nat64", "IPv4 is reached \(nat64.prefix.map { "by the prefix \($0)" } ?? "directly")")
+    parts.networkLog.log("nat64", "IPv4 is reached \(parts.nat64.prefix.map { "by the prefix \($0)" } ?? "directly")")
     renew()
   }
 
   /// Calls `body` once the network that answers belong to is known: usually at once, otherwise after up to 1 s.
   func whenKnown(on loop: any Loop, _ body: @escaping () -> Void) {
     loop.assertCurrent()
-    guard settled == nil, network.number != 0 else { return body() }
+    guard settled == nil, parts.network.number != 0 else { return body() }
     beginning = body
     beginTimer.set(after: NetworkFollower.patience, on: loop, for: self) {
       // No server can have been asked through a router that is not there.
@@ -123,29 +101,29 @@ final class NetworkFollower: @unchecked Sendable {
 
   /// Uses the resolvers that the network provides, at the start and after each change.
   private func use(_ found: SystemResolvers) {
-    local.systemServers = found.servers
+    parts.local.systemServers = found.servers
     let list = found.servers.isEmpty ? "none" : found.servers.map(\.description).joined(separator: ", ")
     let omitted = found.omitted.map { "; \($0.server) is not used: \($0.reason)" }.joined()
-    networkLog.log("resolvers", "the network's resolvers: \(list)\(omitted)")
-    loopGuard.probe(local.allServers)
+    parts.networkLog.log("resolvers", "the network's resolvers: \(list)\(omitted)")
+    parts.loopGuard.probe(parts.local.allServers)
     lookForNAT64()
-    searchDomainsFound(found.searchDomains, false)
+    parts.searchDomainsFound(found.searchDomains, false)
   }
 
   private func networkChanged(_ change: NetworkChange) {
     guard change != .gateway else { return adoptNetwork(isStart: false) }
     logger.debug("the network has changed: \(change)")
-    addressesMayHaveChanged()
+    parts.addressesMayHaveChanged()
     if change.contains(.resume) {
       hasSlept = true
       refresher?.hasSlept()
-      resolver.assumeIsolated { $0.hasSlept() }
+      parts.resolver.assumeIsolated { $0.hasSlept() }
     }
     let carries = footing.move(to: currentFooting())
     let isNew = change.contains(.resume) || !carries
     if isNew { renew() }
     if resolvers?.check() != true, isNew {
-      loopGuard.probe(local.allServers)
+      parts.loopGuard.probe(parts.local.allServers)
       lookForNAT64()
     }
     adoptNetwork(isStart: false)
@@ -154,19 +132,19 @@ final class NetworkFollower: @unchecked Sendable {
   /// Renews connections, since the old ones may be dead, and forgets failures.
   private func renew() {
     hasRenewed = true
-    local.networkHasChanged()
-    providers().networkHasChanged()
-    resolver.assumeIsolated { $0.networkHasChanged() }
+    parts.local.networkHasChanged()
+    parts.providers().networkHasChanged()
+    parts.resolver.assumeIsolated { $0.networkHasChanged() }
   }
 
   private func currentFooting() -> NetworkFooting? {
-    watch?.footing(toward: Set(providers().upstreams.flatMap(\.serverAddresses)))
+    watch?.footing(toward: Set(parts.providers().upstreams.flatMap(\.serverAddresses)))
   }
 
   private func change(to number: UInt32) {
-    guard number != network.number else { return }
-    network.change(to: number)
-    resolver.assumeIsolated { $0.networkIsAnother() }
+    guard number != parts.network.number else { return }
+    parts.network.change(to: number)
+    parts.resolver.assumeIsolated { $0.networkIsAnother() }
   }
 
   /// Determines the current network. Entries of another network stay cached and are fetched again when they are used;
@@ -191,17 +169,17 @@ final class NetworkFollower: @unchecked Sendable {
     // The first known network is the one that the daemon started in, unless it started without one.
     let isNew = settled != nil || beganOffline
     if identity != settled {
-      networkLog.log("identity", "network: \(identity)")
+      parts.networkLog.log("identity", "network: \(identity)")
       // A different router has the same address: no other event has reported that.
       if settled != nil, !hasRenewed { renew() }
-      if settled != nil, let domains = resolvers?.current.searchDomains { searchDomainsFound(domains, true) }
+      if settled != nil, let domains = resolvers?.current.searchDomains { parts.searchDomainsFound(domains, true) }
     }
     settled = identity
     hasRenewed = false
     hasSlept = false
     begin()
     guard isNew else { return }
-    cache.beginEpoch()
+    parts.cache.beginEpoch()
     refresher?.networkHasChanged()
   }
 }

@@ -8,35 +8,29 @@ import Routing
 /// A hosts file as it was read. Any thread.
 package struct HostsReading: Sendable {
   /// Its octets; empty if there is no such file.
-  let octets: [UInt8]
+  private(set) var octets: [UInt8] = []
   /// Its names and addresses.
-  let file: HostsFile
+  private(set) var file = HostsFile()
   /// Why it could not be read, in one line; nil if it was.
-  let failure: String?
+  private(set) var failure: String?
   /// What could not be read in it, in one line; nil if all of it was.
-  let remark: String?
+  private(set) var remark: String?
 
   /// Reads the file of a configuration. Blocks.
   init(_ names: Configuration.Names) {
-    guard let path = names.hostsFile else {
-      self.init(octets: [], HostsFile())
-      return
-    }
+    guard let path = names.hostsFile else { return }
     do throws(FileFault) {
-      let octets = try WholeFile.read(path, limit: HostsFile.maximumSize)
-      let file = try HostsFile(octets: octets)
-      self.init(octets: octets, file, remark: HostsReading.remark(file, path))
-    } catch { self.init(octets: [], HostsFile(), failure: "\(path): \(error)") }
+      let found = try WholeFile.read(path, limit: HostsFile.maximumSize)
+      file = try HostsFile(octets: found)
+      octets = found
+      remark = HostsReading.remark(file, path)
+    } catch { failure = "\(path): \(error)" }
   }
 
   /// A file whose octets were read earlier, with the same limit.
-  init(octets: [UInt8]) { self.init(octets: octets, (try? HostsFile(octets: octets)) ?? HostsFile()) }
-
-  private init(octets: [UInt8], _ file: HostsFile, failure: String? = nil, remark: String? = nil) {
+  init(octets: [UInt8]) {
     self.octets = octets
-    self.file = file
-    self.failure = failure
-    self.remark = remark
+    file = (try? HostsFile(octets: octets)) ?? HostsFile()
   }
 
   /// One line about what the daemon cannot use of the hosts file; nil if it can use all of it, or if the default path

@@ -3,7 +3,7 @@
 import HTTPMessage
 import JSON
 
-/// The error codes of a service.
+/// What a service says in place of an answer, by a code in its reply.
 protocol ServiceErrorCode: RawRepresentable<String> {
   /// The code in a reply; nil without a code or with an undocumented one.
   init?(in reply: JSONValue)
