@@ -10,7 +10,7 @@ import Resolver
 import Upstreams
 
 /// The operations behind the commands of the control socket. Called on the loop, or from a task that prefers it.
-package protocol ControlActions: Sendable {
+package protocol ControlActions {
   /// The path of the file that a reload reads.
   var file: String { get }
   /// The address that names below `InstanceName.zone` have.
@@ -41,8 +41,7 @@ package protocol ControlActions: Sendable {
 
 /// The actions of a forwarder, which must outlive them. Its resolver is looked up for each request.
 package struct ForwarderActions: ControlActions {
-  // All of it runs on the forwarder's loop.
-  nonisolated(unsafe) private unowned let forwarder: Forwarder
+  private unowned let forwarder: Forwarder
   private let reloader: Reloader
   private let write: @Sendable (String) -> Void
   package let file: String

@@ -39,9 +39,7 @@ struct ControlHandler {
 
   /// Answers when the work of the request is done.
   func answer(_ reply: HTTPServerReply, _ form: ControlForm, _ request: any ControlRequest) {
-    // The reply stays on the loop's thread: the task prefers the loop, and nothing else has the reply.
-    nonisolated(unsafe) let reply = reply
-    Task(executorPreference: loop) { [actions, loop] in
+    loop.startTask { [actions, loop] in
       let text = await request.answer(from: actions)
       guard text.status == 200 else {
         return reply.send(status: text.status, fields: [], body: Array(text.text.utf8))

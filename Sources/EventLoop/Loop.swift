@@ -39,16 +39,16 @@ extension Loop {
     timers.insert(TimerEntry(), at: now, on: self, action)
   }
 
-  /// Starts a task on this loop. What it captures need not be `Sendable`: the task never leaves the loop. Call it on the loop.
+  /// Starts a task on this loop. Call it on the loop: what the task captures stays there, and need not be `Sendable`.
   ///
-  /// The task prefers the loop as its executor: a continuation resumes on the task's executor, and without the preference
-  /// that is a thread of the global pool.
+  /// A continuation resumes on the executor that its task prefers. Without that preference it would be a thread of the global
+  /// pool, even in an actor on this loop.
   @discardableResult
-  public func startTask<Value: Sendable>(_ work: @escaping () async -> Value) -> Task<Value, Never> {
+  public func startTask<Value: Sendable>(_ work: @escaping @isolated(any) () async -> Value) -> Task<Value, Never> {
     assertCurrent()
-    // Safe: the caller is on the loop, or has the loop, which does not run yet.
-    nonisolated(unsafe) let work = work
-    return Task(executorPreference: self) { await work() }
+    // A closure around it would cost an allocation for each task.
+    nonisolated(unsafe) let work: @isolated(any) () async -> Value = work
+    return Task(executorPreference: self, operation: work)
   }
 
   /// Whether the machine must have slept since `begin`: more than twice the timeout has passed. A response that was in flight

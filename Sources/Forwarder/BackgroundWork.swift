@@ -17,7 +17,7 @@ import Resolver
 import Upstreams
 
 /// All work that does not answer a client's query.
-final class BackgroundWork: @unchecked Sendable {
+final class BackgroundWork {
   private let resolver: Resolver
   private let providers: () -> ProviderSet
   private let refresher: Refresher?
@@ -109,7 +109,7 @@ final class BackgroundWork: @unchecked Sendable {
     // The file may contain names below a name that is NXDOMAIN by now.
     resolver.assumeIsolated { $0.expectNames() }
     keeper.start { [self] in
-      Task(executorPreference: loop) { [resolver] in
+      loop.startTask { [resolver] in
         await resolver.learnNames()
         await resolver.rankCachedAnswers()
       }

@@ -13,7 +13,6 @@ import LocalDNS
 import Logging
 import Resolver
 import Store
-import Synchronization
 import Upstreams
 
 /// The connections to the store of one configuration.
@@ -185,9 +184,15 @@ private struct StoreFinder {
     guard let name = DomainName(text: host) else { return [] }
     // The first family that has addresses is enough: the other one may never answer.
     return await withCheckedContinuation { continuation in
-      let search = Search(continuation)
+      var (waiter, missing) = (Optional(continuation), 2)
       for type in [RecordType.a, .aaaa] {
-        loop.startTask { search.found(await addresses(name, type)) }
+        loop.startTask {
+          let found = await addresses(name, type)
+          missing -= 1
+          guard missing == 0 || !found.isEmpty else { return }
+          waiter?.resume(returning: found)
+          waiter = nil
+        }
       }
     }
   }
@@ -203,23 +208,5 @@ private struct StoreFinder {
   /// The addresses as this network reaches them.
   private func reached(_ addresses: [IPAddress]) -> [SocketAddress] {
     nat64.reach(addresses).compactMap { SocketAddress(octets: $0.octets, port: 0) }
-  }
-
-  /// Two searches, of which the first one with a result ends both.
-  private final class Search: Sendable {
-    private typealias Waiter = CheckedContinuation<[SocketAddress], Never>
-    private let state: Mutex<(waiter: Waiter?, missing: Int)>
-
-    init(_ waiter: CheckedContinuation<[SocketAddress], Never>) { state = Mutex((waiter, 2)) }
-
-    func found(_ addresses: [SocketAddress]) {
-      let waiter = state.withLock { state -> Waiter? in
-        state.missing -= 1
-        guard state.missing == 0 || !addresses.isEmpty else { return nil }
-        defer { state.waiter = nil }
-        return state.waiter
-      }
-      waiter?.resume(returning: addresses)
-    }
   }
 }

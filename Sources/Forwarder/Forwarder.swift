@@ -135,7 +135,7 @@ package final class Forwarder {
       providers = try ProviderSet().following(configuration, factory)
     } catch { throw .other(error.description) }
     nonisolated(unsafe) let upstreams: [any Upstream] = providers.upstreams
-    nonisolated(unsafe) let localDNS: (any LocalUpstream)? = local
+    nonisolated(unsafe) let localUpstream: (any LocalUpstream)? = local
     queries = ClientQueries(capacity: configuration.listen.maxInFlight * Forwarder.waitersPerQuestion)
     let outbox = UDPOutbox(responseSize: configuration.listen.maxUDPPayload + ResponseWriter.overhead)
     self.outbox = outbox
@@ -152,7 +152,7 @@ package final class Forwarder {
     resolver = Resolver(
       on: loop, settings: ResolverSettings(configuration, preparation.plan.routes), cache: cache,
       network: surroundings.network,
-      upstreams: upstreams, local: localDNS, replies: replies, table: preparation.plan.table,
+      upstreams: upstreams, local: localUpstream, replies: replies, table: preparation.plan.table,
       onLimit: { bound in occasional.log(bound, now: BootInstant.now) }
     ) { name, failure in
       occasional.log(failure, of: name, now: BootInstant.now)
@@ -260,7 +260,7 @@ package final class Forwarder {
     }
     factory.state.use()
     // BackgroundWork starts once the loop runs: before that, no thread is the resolver's.
-    let backgroundWork = makeBackgroundWork()
+    nonisolated(unsafe) let backgroundWork = makeBackgroundWork()
     self.backgroundWork = backgroundWork
     loop.execute { [loop, surroundings] in backgroundWork.start(on: loop, notAt: surroundings.listeners) }
     loop.run()
@@ -456,18 +456,13 @@ package final class Forwarder {
   }
 
   /// Runs the loop until `body` returns, and returns its value; for callers that serve no clients.
-  func runLoop<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) -> Value? {
-    let box = ValueBox<Value>()
-    Task(executorPreference: loop) { [loop] in
-      box.value = await body()
+  func runLoop<Value: Sendable>(_ body: @escaping () async -> Value) -> Value? {
+    var value: Value?
+    loop.startTask { [loop] in
+      value = await body()
       loop.stop()
     }
     loop.run()
-    return box.value
+    return value
   }
-}
-
-/// Carries a value from a task on the loop to the thread that runs the loop, which is the same thread.
-private final class ValueBox<Value>: @unchecked Sendable {
-  var value: Value?
 }

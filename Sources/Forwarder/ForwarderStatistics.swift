@@ -59,7 +59,7 @@ package struct ForwarderStatistics: Sendable {
 /// Reads the statistics of a forwarder. Call it on the resolver's loop, while that runs.
 ///
 /// The counters of queries belong to it, so a reload does not reset them.
-package final class StatisticsSource: @unchecked Sendable {
+package final class StatisticsSource {
   /// The objects that it reads in addition to its own counters.
   struct Parts {
     var resolver: Resolver
@@ -102,20 +102,19 @@ package final class StatisticsSource: @unchecked Sendable {
     guard let parts else { preconditionFailure("read before the forwarder was made") }
     let now = BootInstant.now
     let backlogs = sockets.compactMap(\.backlog)
-    let delayed = parts.delayedQueries()
-    return parts.resolver.assumeIsolated { resolver in
-      ForwarderStatistics(
-        time: now, startedAt: startedAt, queries: totals, resolver: resolver.counters,
-        questionsInFlight: resolver.questionsInFlight, maxQuestionsInFlight: parts.maxQuestionsInFlight,
-        waitingClients: parts.queries.inUse, refresh: resolver.refreshing?.counters, ranking: resolver.ranking,
-        fleet: resolver.fleetReport, scheduledRefreshes: resolver.refreshing?.scheduled ?? 0,
-        cache: parts.cache.statistics,
-        unreadOctets: backlogs.isEmpty ? nil : backlogs.reduce(0) { $0 + $1.octets },
-        droppedDatagrams: backlogs.isEmpty ? nil : backlogs.reduce(0) { $0 + $1.dropped },
-        tcpConnections: parts.connections.count, refusedTCPConnections: parts.connections.refused,
-        displacedTCPConnections: parts.connections.displaced, delayedTCPQueries: delayed,
-        localDNS: parts.localClient.counters, providers: resolver.providerReports())
+    let (counters, questions, refreshing, ranking, fleet, providers) = parts.resolver.assumeIsolated {
+      ($0.counters, $0.questionsInFlight, $0.refreshing, $0.ranking, $0.fleetReport, $0.providerReports())
     }
+    return ForwarderStatistics(
+      time: now, startedAt: startedAt, queries: totals, resolver: counters, questionsInFlight: questions,
+      maxQuestionsInFlight: parts.maxQuestionsInFlight, waitingClients: parts.queries.inUse,
+      refresh: refreshing?.counters, ranking: ranking, fleet: fleet, scheduledRefreshes: refreshing?.scheduled ?? 0,
+      cache: parts.cache.statistics,
+      unreadOctets: backlogs.isEmpty ? nil : backlogs.reduce(0) { $0 + $1.octets },
+      droppedDatagrams: backlogs.isEmpty ? nil : backlogs.reduce(0) { $0 + $1.dropped },
+      tcpConnections: parts.connections.count, refusedTCPConnections: parts.connections.refused,
+      displacedTCPConnections: parts.connections.displaced, delayedTCPQueries: parts.delayedQueries(),
+      localDNS: parts.localClient.counters, providers: providers)
   }
 
   private var totals: QueryTotals {

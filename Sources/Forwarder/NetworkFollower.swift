@@ -13,7 +13,7 @@ import Resolver
 import Upstreams
 
 /// Updates everything that depends on the network when that changes.
-final class NetworkFollower: @unchecked Sendable {
+final class NetworkFollower {
   private let parts: BackgroundWork.Parts
   private let refresher: Refresher?
   private let logger: Logger
@@ -46,9 +46,11 @@ final class NetworkFollower: @unchecked Sendable {
   /// Determines the current network, and follows its changes from now on.
   func start(on loop: EventLoop, notAt listeners: [SocketAddress]) {
     loop.assertCurrent()
+    // Safe: the resolver is on this loop.
+    nonisolated(unsafe) let (loopGuard, nat64) = (parts.loopGuard, parts.nat64)
     parts.resolver.assumeIsolated {
-      $0.loopGuard = parts.loopGuard
-      $0.nat64 = parts.nat64
+      $0.loopGuard = loopGuard
+      $0.nat64 = nat64
     }
     parts.nat64.changed = { [weak self] in self?.prefixHasChanged() }
     resolvers = ResolverWatch(on: loop, notAt: listeners) { [weak self] in self?.use($0) }

@@ -5,7 +5,7 @@ import Logging
 import Telemetry
 
 /// Logs what the network provides: four lines a minute of each kind, however often it changes. Resolver's loop only.
-final class NetworkLog: @unchecked Sendable {
+final class NetworkLog {
   private let log: OccasionalLog
   private var counts: [String: Int] = [:]
 

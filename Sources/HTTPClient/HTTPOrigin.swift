@@ -14,7 +14,7 @@ import HTTPMessage
 /// Then a second generation, the trial, begins at another address, and the first answer with status 200 decides which of the
 /// two stays. Until then a client whose request got no answer at the present address sends its next one to the trial, and
 /// other clients' requests stay where they are.
-public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
+public final class HTTPOrigin: HTTPTransport {
   public let server: HTTPServerAddress
   /// The number of generations so far.
   public private(set) var generationCount = 1
@@ -217,7 +217,7 @@ public final class HTTPOrigin: HTTPTransport, @unchecked Sendable {
 
   /// Starts the new transfers after the jobs that are ready now, which may add more.
   func startSoon() {
-    Task(executorPreference: loop) { [self] in
+    loop.startTask { [self] in
       for generation in draining { generation.start() }
       trial?.start()
       current?.start()

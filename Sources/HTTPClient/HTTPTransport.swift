@@ -50,7 +50,7 @@ public enum CarriedClients {
 }
 
 /// Carries requests to one server: `HTTPOrigin`, or a script in a test. Used on its loop.
-public protocol HTTPTransport: AnyObject, Sendable {
+public protocol HTTPTransport: AnyObject {
   /// Sends a request and waits until the transfer ends, at the latest after `timeout`.
   nonisolated(nonsending) func send(
     _ request: HTTPRequest, for owner: (any TransferOwner)?, timeout: Duration

@@ -59,26 +59,21 @@ public enum Healthcheck {
     let loop = try EventLoop()
     let client = LocalDNSClient(loop: loop)
     let deadline = loop.now + timeout
-    let findings = Findings()
+    var findings: [Int: HealthFinding] = [:]
     for (index, server) in servers.enumerated() {
-      Task(executorPreference: loop) {
-        findings.all[index] = await client.health(of: server, until: deadline)
-        if findings.all.count == servers.count { loop.stop() }
+      loop.startTask {
+        findings[index] = await client.health(of: server, until: deadline)
+        if findings.count == servers.count { loop.stop() }
       }
     }
     if !servers.isEmpty { loop.run() }
-    return present(servers.indices.compactMap { findings.all[$0] })
+    return present(servers.indices.compactMap { findings[$0] })
   }
 
   /// Omits addresses that this machine lacks, unless there are no others.
   static func present(_ findings: [HealthFinding]) -> [HealthFinding] {
     let present = findings.filter { !$0.isAbsent }
     return present.isEmpty ? findings : present
-  }
-
-  /// Collects the results of the tasks; used on the loop's thread only.
-  private final class Findings: @unchecked Sendable {
-    var all: [Int: HealthFinding] = [:]
   }
 }
 

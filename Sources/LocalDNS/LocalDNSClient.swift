@@ -23,7 +23,7 @@ public struct LocalDNSCounters: Equatable, Sendable {
 }
 
 /// Plain DNS over the sockets of this machine.
-public final class LocalDNSClient: LocalDNSTransport, @unchecked Sendable {
+public final class LocalDNSClient: LocalDNSTransport {
   /// Maximum open sockets for one question: one over UDP and one over TCP to each server in flight.
   public static let mostSockets = 2 * (OrderedQuestion.mostTurns + 1)
 

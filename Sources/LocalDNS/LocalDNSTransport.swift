@@ -104,7 +104,7 @@ public struct LocalDNSAnswer: Sendable {
 }
 
 /// Queries plain resolvers. `LocalDNSClient` implements it, and so do scripts in the resolver's tests.
-public protocol LocalDNSTransport: Sendable {
+public protocol LocalDNSTransport: AnyObject {
   /// Queries the servers in order until one answers.
   ///
   /// Runs on the caller's executor.

@@ -20,7 +20,7 @@ package enum SocketEvent {
 }
 
 /// Opens sockets. `KernelSockets` uses the network, a laboratory of tests does not.
-package protocol ServerSockets: AnyObject, Sendable {
+package protocol ServerSockets: AnyObject {
   /// The source of time and timers.
   var clock: any Loop { get }
   func open(
@@ -29,7 +29,7 @@ package protocol ServerSockets: AnyObject, Sendable {
 }
 
 /// The sockets of this machine.
-final class KernelSockets: ServerSockets, @unchecked Sendable {
+final class KernelSockets: ServerSockets {
   fileprivate let loop: EventLoop
   /// Receives any message. Its contents are used before the loop's next event.
   fileprivate var buffer = [UInt8](repeating: 0, count: 65_535)

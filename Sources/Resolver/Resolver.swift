@@ -112,7 +112,7 @@ package actor Resolver {
     failures = FailureCache(longestWait: settings.longestFailureWait)
     let recovery = Recovery()
     self.recovery = recovery
-    connectUpstreams(of: configuration, recovery)
+    connectUpstreams(of: configuration, recovery, observer: names)
   }
 
   var settings: ResolverSettings { configuration.settings }
@@ -272,7 +272,7 @@ package actor Resolver {
     earlier = self.configuration
     self.configuration = configuration
     store.configuration = configuration
-    connectUpstreams(of: configuration, recovery)
+    connectUpstreams(of: configuration, recovery, observer: names)
     inFlight = [:]
     recent.removeAll()
     failures = FailureCache(longestWait: settings.longestFailureWait)

@@ -141,12 +141,10 @@ struct WebHandler {
 
   /// Asks the listener threads. That this code runs at all proves that the resolver's loop turns.
   private func answerHealth(_ reply: HTTPServerReply) {
-    // The task prefers the loop's executor, so everything stays on its thread.
-    nonisolated(unsafe) let (handler, reply) = (self, reply)
-    Task(executorPreference: loop) {
-      let standing = await handler.sources.standing()
+    loop.startTask {
+      let standing = await sources.standing()
       let line = standing.isEmpty ? "ok" : "\(standing.joined(separator: ", ")) is stuck"
-      handler.answer(reply, standing.isEmpty ? 200 : 503, line)
+      answer(reply, standing.isEmpty ? 200 : 503, line)
     }
   }
 

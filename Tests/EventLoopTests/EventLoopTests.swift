@@ -162,6 +162,26 @@ import Testing
     #expect(state.value.violations == 0)
   }
 
+  @Test func `a task that the loop starts is on its thread after other threads have resumed it`() {
+    var (steps, strays) = (0, 0)
+    loop.startTask { [loop] in
+      for _ in 0..<100 {
+        await resumedElsewhere()
+        if loop.isCurrent { steps += 1 } else { strays += 1 }
+      }
+      loop.stop()
+    }
+    loop.run()
+    #expect((steps, strays) == (100, 0))
+  }
+
+  @Test func `so is a task that an actor on the loop starts`() {
+    let counter = Counter(on: loop)
+    loop.execute { counter.assumeIsolated { $0.incrementElsewhere(Most(100)) } }
+    loop.run()
+    #expect(counter.assumeIsolated { $0.count } == 100)
+  }
+
   @Test func `an actor on the loop can be entered by tasks, and synchronously in callbacks`() throws {
     let loop = loop
     let counter = Counter(on: loop)
@@ -225,6 +245,19 @@ private final class StoppingThread {
   }
 }
 
+/// Suspends the calling task until another thread resumes it.
+private func resumedElsewhere() async {
+  var thread: PlainThread?
+  await withCheckedContinuation { continuation in thread = PlainThread { continuation.resume() } }
+  thread?.join()
+}
+
+/// A number that must not leave its thread: not `Sendable`.
+private final class Most {
+  let value: Int
+  init(_ value: Int) { self.value = value }
+}
+
 private actor Counter {
   private let loop: EventLoop
   var count = 0
@@ -236,5 +269,16 @@ private actor Counter {
   func increment() {
     #expect(loop.isCurrent)
     count += 1
+  }
+
+  /// Counts to a number, each time after another thread has resumed it, and stops the loop.
+  func incrementElsewhere(_ most: Most) {
+    loop.startTask {
+      while self.count < most.value {
+        await resumedElsewhere()
+        self.increment()
+      }
+      self.loop.stop()
+    }
   }
 }

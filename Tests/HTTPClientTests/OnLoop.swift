@@ -32,11 +32,14 @@ extension Trait where Self == BothStacks {
   static var onBothStacks: BothStacks { BothStacks() }
 }
 
+/// `async let` and task groups ask for it. A child task prefers the loop of its parent, so that none leaves the loop.
+extension HTTPOrigin: @unchecked Sendable {}
+
 /// Runs `body` with an origin on a fresh loop and closes the origin.
 func withOrigin<Value: Sendable>(
   _ server: TestServer, scheme: HTTPServerAddress.Scheme = .http, name: String = "dns.test",
   addresses: [String] = ["127.0.0.1"], _ adjust: (inout HTTPClientOptions) -> Void = { _ in },
-  body: @escaping @Sendable (HTTPOrigin) async -> Value
+  body: @escaping (HTTPOrigin) async -> Value
 ) throws -> Value {
   try withOrigin(port: server.port, scheme: scheme, name: name, addresses: addresses, adjust, body: body)
 }
@@ -45,7 +48,7 @@ func withOrigin<Value: Sendable>(
 func withOrigin<Value: Sendable>(
   port: UInt16, scheme: HTTPServerAddress.Scheme = .http, name: String = "dns.test",
   addresses: [String] = ["127.0.0.1"], _ adjust: (inout HTTPClientOptions) -> Void = { _ in },
-  body: @escaping @Sendable (HTTPOrigin) async -> Value
+  body: @escaping (HTTPOrigin) async -> Value
 ) throws -> Value {
   let loop = try EventLoop()
   var options = HTTPClientOptions()
@@ -53,23 +56,23 @@ func withOrigin<Value: Sendable>(
   adjust(&options)
   let address = try #require(HTTPServerAddress(scheme: scheme, name: name, addresses: addresses, port: port))
   let origin = try HTTPOrigin(address, options: options, on: loop)
-  let box = Box<Value>()
+  var value: Value?
   loop.startTask {
-    box.value = await body(origin)
+    value = await body(origin)
     origin.close()
     loop.stop()
   }
   // A thousand requests under faults take a minute, and seven while a machine with two processors has sixteen other tasks.
   loop.schedule(after: .seconds(1_200)) { loop.stop() }
   loop.run()
-  guard let value = box.value else { throw TestTookTooLong() }
+  guard let value else { throw TestTookTooLong() }
   return value
 }
 
 /// Runs `body` with an origin whose server speaks HTTP/2; also says how many connections the server accepted.
 func withHTTP2<Value: Sendable>(
   peer: HTTP2Peer = HTTP2Peer(), _ adjust: (inout HTTPClientOptions) -> Void = { _ in },
-  react: @escaping @Sendable (ReceivedRequest) -> Reaction, body: @escaping @Sendable (HTTPOrigin) async -> Value
+  react: @escaping @Sendable (ReceivedRequest) -> Reaction, body: @escaping (HTTPOrigin) async -> Value
 ) throws -> (Value, connections: Int) {
   let server = TestServer(tls: true, http2: true, peer: peer, react: react)
   defer { server.stop() }
@@ -81,10 +84,6 @@ func withHTTP2<Value: Sendable>(
     await body($0)
   }
   return (value, server.accepted)
-}
-
-private final class Box<Value>: @unchecked Sendable {
-  var value: Value?
 }
 
 extension HTTPOrigin {

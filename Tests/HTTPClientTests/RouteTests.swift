@@ -140,18 +140,17 @@ import Testing
     let without = try HTTPOrigin(place, options: options, on: loop)
     options.proxy = "http://127.0.0.1:\(proxy.port)"
     let with = try HTTPOrigin(place, options: options, on: loop)
-    let results = Mutex<[HTTPResult]>([])
+    var results: [HTTPResult] = []
     loop.startTask {
       for origin in [without, with] {
-        let result = await origin.get("/x")
-        results.withLock { $0.append(result) }
+        results.append(await origin.get("/x"))
         origin.close()
       }
       loop.stop()
     }
     loop.schedule(after: .seconds(30)) { loop.stop() }
     loop.run()
-    #expect(results.withLock { $0.map { $0.failure?.kind } } == [.unreachable, nil])
+    #expect(results.map { $0.failure?.kind } == [.unreachable, nil])
     #expect(seen.withLock { $0 } == ["CONNECT host.test:8053 HTTP/1.1", "GET /x HTTP/1.1"])
   }
 

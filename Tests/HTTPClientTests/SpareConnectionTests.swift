@@ -161,7 +161,7 @@ private struct Held: Sendable {
 private func withHeld<Value: Sendable>(
   tls: Bool = false, _ adjust: (inout HTTPClientOptions) -> Void = { _ in },
   react: @escaping @Sendable (ReceivedRequest) -> Reaction? = { _ in nil },
-  body: @escaping @Sendable (HTTPOrigin, Held) async -> Value
+  body: @escaping (HTTPOrigin, Held) async -> Value
 ) throws -> Value {
   let gate = Gate()
   let server = TestServer(tls: tls) { request in

@@ -173,17 +173,13 @@ func framed(_ octets: [UInt8]) -> [UInt8] {
 }
 
 /// Runs `body` as a task on a fresh loop, on the calling thread, until it has ended.
-func onLoop<Value: Sendable>(_ body: @escaping @Sendable (EventLoop) async -> Value) throws -> Value {
+func onLoop<Value: Sendable>(_ body: @escaping (EventLoop) async -> Value) throws -> Value {
   let loop = try EventLoop()
-  let box = Box<Value>()
+  var value: Value?
   loop.startTask {
-    box.value = await body(loop)
+    value = await body(loop)
     loop.stop()
   }
   loop.run()
-  return box.value!
-}
-
-private final class Box<Value>: @unchecked Sendable {
-  var value: Value?
+  return value!
 }

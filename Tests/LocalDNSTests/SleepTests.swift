@@ -23,8 +23,8 @@ import Testing
   /// The answer if the machine sleeps after the first query.
   private func ask(_ servers: [PlainResolver], sleeping sleep: Duration) -> Result<Message, LocalDNSFailure> {
     for server in self.servers {
-      laboratory.servers[server.address] = LabServer { [loop] query in
-        if query.count == 0, server == self.servers[0] { loop.sleep(through: sleep) }
+      laboratory.servers[server.address] = LabServer { [loop, first = self.servers[0]] query in
+        if query.count == 0, server == first { loop.sleep(through: sleep) }
         return LabZone.usual.server.habit(query)
       }
     }

@@ -8,31 +8,27 @@ public struct TestTookTooLong: Error {
 }
 
 /// Runs `body` as a task on a fresh loop, for a bounded time.
-public func onLoop(_ body: @escaping @Sendable (EventLoop) async throws -> Void) throws {
+public func onLoop(_ body: @escaping (EventLoop) async throws -> Void) throws {
   // OpenSSL writes to sockets without MSG_NOSIGNAL; the daemon ignores the signal as well.
   signal(SIGPIPE, SIG_IGN)
   let loop = try EventLoop()
-  let end = End()
+  var result: Result<Void, any Error>?
   loop.startTask {
     do {
       try await body(loop)
-      end.result = .success(())
+      result = .success(())
     } catch {
-      end.result = .failure(error)
+      result = .failure(error)
     }
     loop.stop()
   }
   stop(loop, at: .now + .seconds(60))
   loop.run()
-  guard let result = end.result else { throw TestTookTooLong() }
+  guard let result else { throw TestTookTooLong() }
   try result.get()
 }
 
 /// Stops the loop at that time, also if a test has its timers fire earlier.
 private func stop(_ loop: EventLoop, at end: BootInstant) {
   loop.schedule(at: max(end, .now)) { if BootInstant.now >= end { loop.stop() } else { stop(loop, at: end) } }
-}
-
-private final class End: @unchecked Sendable {
-  var result: Result<Void, any Error>?
 }

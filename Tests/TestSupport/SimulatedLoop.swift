@@ -62,21 +62,17 @@ public final class SimulatedLoop: Loop, @unchecked Sendable {
   public func run<Value: Sendable>(
     limit: Duration = .seconds(86_400 * 30), _ body: @escaping () async -> Value
   ) -> Value {
-    let box = ResultBox<Value>()
-    startTask { box.value = await body() }
+    var result: Value?
+    startTask { result = await body() }
     let end = now + limit
     settle()
-    while box.value == nil, let due = timers.popEarliest() {
+    while result == nil, let due = timers.popEarliest() {
       precondition(due.deadline <= end, "the simulated task did not end in time")
       now = max(now, due.deadline)
       due.action()
       settle()
     }
-    guard let value = box.value else { preconditionFailure("the simulated task waits for something that never comes") }
-    return value
+    guard let result else { preconditionFailure("the simulated task waits for something that never comes") }
+    return result
   }
-}
-
-private final class ResultBox<Value>: @unchecked Sendable {
-  var value: Value?
 }

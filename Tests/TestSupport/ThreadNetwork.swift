@@ -22,7 +22,7 @@ public final class ThreadNetwork: Sendable {
 
   /// Runs `body` as a task on a loop, on a thread whose network is the machine's.
   public static func onLoop(
-    _ body: @escaping @Sendable (ThreadNetwork, EventLoop) async throws -> Void
+    _ body: @escaping (ThreadNetwork, EventLoop) async throws -> Void
   ) throws {
     let outcome = Outcome()
     let loop = try EventLoop()

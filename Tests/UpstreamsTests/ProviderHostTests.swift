@@ -156,7 +156,7 @@ import Testing
       #expect(loop.run { await server.transport(timeout: .seconds(2)) != nil })
       loop.advance(by: .seconds(30))
     }
-    _ = loop.run { await server.transport(timeout: .seconds(2)) }
+    _ = loop.run { await server.transport(timeout: .seconds(2)) != nil }
     #expect(connected == [["192.0.2.1", "192.0.2.2"], ["192.0.2.3"]])
   }
 

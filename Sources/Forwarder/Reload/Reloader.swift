@@ -10,6 +10,7 @@ import Logging
 import MessageCache
 import Persistence
 import Resolver
+import Synchronization
 import Telemetry
 
 /// The result of a reload.
@@ -27,7 +28,7 @@ package struct ReloadReport: Sendable {
 }
 
 /// Reloads the configuration of a forwarder. Resolver's loop only.
-package final class Reloader: @unchecked Sendable {
+package final class Reloader {
   /// Called before a reload reads the file.
   package var willReload: () -> Void = {}
   /// Called when a reload has ended; `mistakes` is empty if the new configuration was taken.
@@ -60,12 +61,12 @@ package final class Reloader: @unchecked Sendable {
   private struct WeakConfiguration { weak var configuration: ResolverConfiguration? }
 
   /// Holds the previous tables until nothing uses them.
-  private final class OldTables: @unchecked Sendable {
-    private var preparation: Preparation?
+  private final class OldTables: Sendable {
+    private let preparation: Mutex<Preparation?>
 
-    init(_ preparation: Preparation) { self.preparation = preparation }
+    init(_ preparation: Preparation) { self.preparation = Mutex(preparation) }
 
-    func free() { preparation = nil }
+    func free() { preparation.withLock { $0 = nil } }
   }
 
   /// Limits how often the network has the tables rebuilt.
@@ -126,11 +127,12 @@ package final class Reloader: @unchecked Sendable {
     let numbers = freeNumbers()
     let (path, surroundings, loop) = (path, forwarder.surroundings, forwarder.loop)
     let earlier = forwarder.preparation
-    BlockingTask.start("reload") { [self] in
-      let reading =
-        reason == .file
-        ? Reading(path, numbers, surroundings, after: earlier) : Reading(numbers, surroundings, after: earlier)
-      loop.execute { [self] in take(reading) }
+    loop.startTask { [self] in
+      take(
+        await BlockingTask.value("reload", on: loop) {
+          reason == .file
+            ? Reading(path, numbers, surroundings, after: earlier) : Reading(numbers, surroundings, after: earlier)
+        })
     }
   }
 
@@ -201,8 +203,7 @@ package final class Reloader: @unchecked Sendable {
     // To free the tables of a large hosts file takes milliseconds.
     BlockingTask.start("old tables") { old.free() }
     let isStill = !(forwarder.backgroundWork?.isMovingCache ?? false)
-    let loop = forwarder.loop
-    Task(executorPreference: loop) { [self] in
+    forwarder.loop.startTask { [self] in
       if let terms { await revise(terms) }
       if terms != nil || !isStill { isCacheClean = isStill }
       report.duration = .now - startedAt

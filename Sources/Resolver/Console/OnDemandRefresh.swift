@@ -80,14 +80,8 @@ extension Resolver {
         checkingDisabled: parts.scope.checkingDisabled, clientSubnet: parts.subnet.prefix)
       add(RoutedQuestion(question: question, route: parts.scope.route, subnet: parts.subnet))
     }
-    summary.reports = await withTaskGroup(of: (Int, RefreshReport).self) { group in
-      for (index, asked) in wanted.enumerated() {
-        group.addTask(executorPreference: loop) { (index, await self.refreshNow(asked)) }
-      }
-      var reports: [(Int, RefreshReport)] = []
-      for await report in group { reports.append(report) }
-      return reports.sorted { $0.0 < $1.0 }.map(\.1)
-    }
+    let refreshes = wanted.map { asked in loop.startTask { await self.refreshNow(asked) } }
+    for refresh in refreshes { summary.reports.append(await refresh.value) }
     return summary
   }
 

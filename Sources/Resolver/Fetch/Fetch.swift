@@ -11,8 +11,7 @@ import HTTPDNS
 import MessageCache
 import Upstreams
 
-/// A question in flight. Unchecked, since timers and tasks of the resolver's loop carry it: nothing else may touch it.
-final class Fetch: QuestionInFlight, @unchecked Sendable {
+final class Fetch: QuestionInFlight {
   private let resolver: Resolver
   let asked: ResolverQuestion
   /// The client that asked first, or the daemon itself.
@@ -73,9 +72,6 @@ final class Fetch: QuestionInFlight, @unchecked Sendable {
   var isWanted: Bool { !state.isDisplaced }
 
   var hasNoClients: Bool { place == nil }
-
-  /// The timer fires.
-  func timeHasCome() { resolver.assumeIsolated { $0.timeHasCome(self) } }
 
   func isCarried(by carrier: any QuestionCarrier) {
     carriers.append(carrier)
@@ -223,12 +219,9 @@ extension Resolver {
 
 extension Resolver {
   /// Starts an attempt.
-  ///
-  /// The task prefers the loop as its executor: a continuation resumes on the task's executor, not on the actor's, and
-  /// without the preference that is a thread of the global pool.
   func start(_ fetch: Fetch) {
     fetch.state.attemptBegins(now: loop.now)
-    Task(executorPreference: loop) { await self.attempt(fetch) }
+    loop.startTask { await self.attempt(fetch) }
   }
 
   private func attempt(_ fetch: Fetch) async { attemptEnded(fetch, await askThroughNAT64(fetch)) }
@@ -262,8 +255,8 @@ extension Resolver {
     case .setTimer: setTimer(fetch)
     case .deliver(let result): deliver(fetch, result)
     case .askUpstreams: start(fetch)
-    case .askNextProvider: Task(executorPreference: loop) { await self.askNextProvider(fetch) }
-    case .askLocalDNS: Task(executorPreference: loop) { await self.askLocalAsWell(fetch) }
+    case .askNextProvider: loop.startTask { await self.askNextProvider(fetch) }
+    case .askLocalDNS: loop.startTask { await self.askLocalAsWell(fetch) }
     }
   }
 
@@ -271,7 +264,7 @@ extension Resolver {
 
   /// Sets the timer to the next event.
   func setTimer(_ fetch: Fetch) {
-    fetch.timer.set(at: fetch.state.nextEvent(options(of: fetch)), on: loop, for: fetch) { $0.timeHasCome() }
+    fetch.timer.set(at: fetch.state.nextEvent(options(of: fetch)), on: loop, for: fetch) { self.timeHasCome($0) }
   }
 
   /// Begins to wait for a provider, or as long as usual.
@@ -283,7 +276,7 @@ extension Resolver {
     setTimer(fetch)
   }
 
-  fileprivate func timeHasCome(_ fetch: Fetch) {
+  private func timeHasCome(_ fetch: Fetch) {
     let now = loop.now
     let hasStale = fetch.state.isStaleDue(at: now) && store.find(fetch.asked, now: now) != nil
     let actions = fetch.state.timeHasCome(

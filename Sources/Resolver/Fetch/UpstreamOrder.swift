@@ -141,7 +141,7 @@ extension Resolver {
       var origin = fetch.origin(source)
       (origin.heat, origin.hits) = store.inheritance(asked, now: loop.now) ?? (0, 0)
       if isTranslatable(result, asked) {
-        Task(executorPreference: loop) { await self.insertTranslated(result, to: asked, origin) }
+        loop.startTask { await self.insertTranslated(result, to: asked, origin) }
       } else if let waiting = inFlight[asked.key], waiting.mayTakeAnswer(of: fetch) {
         deliver(waiting, result)
       } else {

@@ -22,7 +22,7 @@ package struct NameReport: Sendable {
 }
 
 /// Counters for each of the busiest names. Resolver's loop only.
-package final class NameLedger: TransferObserver, @unchecked Sendable {
+package final class NameLedger: TransferObserver {
   /// The number of names and types in a report.
   static let most = 1000
   /// Sums over all names, except `cacheDnsNum`, which stays 0.
@@ -107,7 +107,7 @@ package final class NameLedger: TransferObserver, @unchecked Sendable {
   func report() async -> [NameReport] {
     loop.assertCurrent()
     if let reporting { return await reporting.value }
-    let task = Task(executorPreference: loop) { [self] in
+    let task = loop.startTask { [self] in
       defer { reporting = nil }
       return await survey()
     }

@@ -50,7 +50,9 @@ final class Recovery {
 
 extension Resolver {
   /// Connects the callbacks of the providers.
-  nonisolated func connectUpstreams(of configuration: ResolverConfiguration, _ recovery: Recovery) {
+  nonisolated func connectUpstreams(
+    of configuration: ResolverConfiguration, _ recovery: Recovery, observer names: NameLedger
+  ) {
     recovery.resolver = self
     for upstream in configuration.upstreams {
       upstream.follow(by: names) { [weak recovery] in recovery?.providerIsBack() }

@@ -40,7 +40,7 @@ extension Resolver {
     fetch.state.attemptBegins(now: now)
     let heat = cache.state(hash: asked.key.keyedHash).flatMap { refresher?.heat(of: $0) }
     if let heat { fetch.heat = heat.rawValue } else { inherit(fetch) }
-    Task(executorPreference: loop) { await self.refresh(fetch, from: source) }
+    loop.startTask { await self.refresh(fetch, from: source) }
   }
 
   private func refresh(_ fetch: Fetch, from source: EntrySource) async {

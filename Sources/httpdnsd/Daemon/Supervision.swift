@@ -10,7 +10,7 @@ import ServiceManager
 import Upstreams
 
 /// Does nothing without a service manager. Main thread only.
-final class Supervision: @unchecked Sendable {
+final class Supervision {
   private let environment: ServiceEnvironment
   private let notifier: ServiceNotifier?
   private var watchdog: Watchdog?
