@@ -53,8 +53,7 @@ extension Configuration {
       cache.read(from: reader)
       isStoreSound = reader.isSound("redis")
     }
-    // Without the table, too: some checks are about `cache.redis`.
-    root.section("fleet", orEmpty: true) { reader in
+    root.section("fleet") { reader in
       fleet.read(
         from: reader,
         Fleet.Context(

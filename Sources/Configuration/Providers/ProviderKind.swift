@@ -25,24 +25,18 @@ extension Configuration {
 enum ProviderKindName: String, CaseIterable {
   case alidns, tencent, emas, json, doh, table
 
-  /// The keys that not every kind has. Secrets are listed without their suffixes.
-  var ownKeys: [String] {
-    switch self {
-    case .alidns: Configuration.AliDNSAccount.ownKeys
-    case .tencent: Configuration.TencentAccount.ownKeys
-    case .emas: Configuration.EMASAccount.ownKeys
-    case .json: ["url"]
-    case .doh: Configuration.DoHMethod.ownKeys
-    case .table: Configuration.TableSource.ownKeys
+  /// The keys that not every kind has, by kind.
+  private static let ownKeys: [String: [String]] = {
+    let tables = Configuration.knownKeys.filter { $0.place.pattern == "provider" }
+    var own: [String: [String]] = [:]
+    for table in tables {
+      own[table.place.text] = table.keys.filter { key in !tables.allSatisfy { $0.keys.contains(key) } }
     }
-  }
+    return own
+  }()
 
-  /// Whether the key is one of `ownKeys`, with or without the suffix of a secret.
-  func owns(_ key: String) -> Bool {
-    ["", "_file", "_credential", "_env"].contains { suffix in
-      key.hasSuffix(suffix) && ownKeys.contains(String(key.dropLast(suffix.count)))
-    }
-  }
+  /// Whether this kind has the key and not every other.
+  func owns(_ key: String) -> Bool { ProviderKindName.ownKeys["provider[\"\(rawValue)\"]"]?.contains(key) == true }
 }
 
 extension Configuration.Provider {

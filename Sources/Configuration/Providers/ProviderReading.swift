@@ -61,9 +61,7 @@ extension Configuration.Provider {
     readCommonKeys(from: reader)
     guard reader.isSound("kind") else {
       // Without the kind these keys cannot be checked.
-      reader.ignore { key in
-        ["scheme", "servers", "tls_name"].contains(key) || ProviderKindName.allCases.contains { $0.owns(key) }
-      }
+      reader.ignore { key in ProviderKindName.allCases.contains { $0.owns(key) } }
       return
     }
     read(kind, from: reader)

@@ -13,6 +13,8 @@ final class MistakeReport {
   private(set) var warnings: [Warning] = []
   /// The keys that name a secret file; each of these files was read.
   private(set) var secretFiles: [String] = []
+  /// The tables that were read with the keys that each may have, in the order of reading; nil if it is of no interest.
+  var tables: [(place: ValuePath, keys: [String])]?
   /// Key path → the environment variable that overrides it.
   private var variables: [String: String] = [:]
 

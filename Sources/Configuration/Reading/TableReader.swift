@@ -41,11 +41,9 @@ final class TableReader {
     property = result
   }
 
-  /// Reads a table inside this one.
-  ///
-  /// - Parameter orEmpty: whether the body also runs, with an empty table, if the table is missing.
-  func section(_ key: String, orEmpty: Bool = false, _ body: (TableReader) -> Void) {
-    guard let value = value(key) ?? (orEmpty ? .table([:]) : nil) else { return }
+  /// Reads a table inside this one; a missing one is read as an empty one.
+  func section(_ key: String, _ body: (TableReader) -> Void) {
+    let value = value(key) ?? .table([:])
     guard case .table(let table) = value else {
       report.refuse(value, is: "is not a table", at: place.key(key), allowed: "[\(key)]")
       return
@@ -140,6 +138,7 @@ final class TableReader {
   ///
   /// - Parameter described: may give a better message than "unknown key".
   func refuseUnknownKeys(_ described: (String) -> (what: String, reason: String)? = { _ in nil }) {
+    report.tables?.append((place, known))
     let expected = Set(known).union(ignored)
     for key in table.keys.sorted() where !expected.contains(key) {
       let (what, reason) = described(key) ?? (what: "unknown key", reason: report.isFull ? "" : hint(for: key))

@@ -21,9 +21,6 @@ extension Configuration {
 }
 
 extension Configuration.AliDNSAccount {
-  /// The keys that not every kind has. Secrets are listed without their suffixes.
-  static let ownKeys = ["account_id", "access_key_id", "access_key_secret", "short", "schedule"]
-
   /// The keys that identify the account to the provider.
   static let accountKeys = ["account_id", "access_key_id", "access_key_secret"]
 

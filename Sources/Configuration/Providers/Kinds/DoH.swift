@@ -10,11 +10,6 @@ extension Configuration {
   }
 }
 
-extension Configuration.DoHMethod {
-  /// The keys that not every kind has.
-  static let ownKeys = ["url", "method"]
-}
-
 extension Configuration.Provider {
   /// Reads the keys of kind "doh".
   mutating func readDoH(from reader: TableReader) {

@@ -56,11 +56,6 @@ extension Configuration {
 }
 
 extension Configuration.EMASAccount {
-  /// The keys that not every kind has. Secrets are listed without their suffixes.
-  static let ownKeys = [
-    "account_id", "secret_key", "api", "aes_secret_key", "aes_mode", "region", "schedule", "parameters",
-  ]
-
   /// The keys that identify the account to the provider.
   var accountKeys: [String] { ["account_id", "secret_key"] + (aesSecretKey == nil ? [] : ["aes_secret_key"]) }
 

@@ -33,9 +33,6 @@ extension Configuration {
 }
 
 extension Configuration.TableSource {
-  /// The keys that not every kind has.
-  static let ownKeys = ["url", "file", "host", "interval", "ttl"]
-
   /// The table in the fingerprints of cached answers.
   var meaning: String {
     let times = "interval=\(nanoseconds(interval))ns ttl=\(nanoseconds(ttl))ns"

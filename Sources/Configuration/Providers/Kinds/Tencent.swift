@@ -33,9 +33,6 @@ enum TencentCipher: String, CaseIterable {
 }
 
 extension Configuration.TencentAccount {
-  /// The keys that not every kind has. Secrets are listed without their suffixes.
-  static let ownKeys = ["id", "cipher", "key", "token", "expiry"]
-
   /// The keys that identify the account to the provider.
   var accountKeys: [String] {
     switch self {
