@@ -31,6 +31,11 @@ struct Form<Result> {
     }
   }
 
+  /// Another form, for a property that is nil without the key.
+  static func some<Wrapped>(_ form: Form<Wrapped>) -> Form where Result == Wrapped? {
+    Form(allowed: form.allowed) { value, place, report in form.read(value, place, report).map { .some($0) } }
+  }
+
   /// An array of a form. Every invalid element is a mistake of its own.
   static func list<Element>(of form: Form<Element>, atLeast least: Int = 0) -> Form where Result == [Element] {
     let allowed = "an array" + (least > 0 ? " of at least \(least)" : "") + ", each element \(form.allowed)"

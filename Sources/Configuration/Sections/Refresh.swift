@@ -39,9 +39,8 @@ extension Configuration.Refresh {
     reader.read("hot_hits", &hotHits, .integer(0...1_000_000))
     reader.read("give_up_after", &giveUpAfter, .integer(1...1_000_000))
     reader.read("min_ttl", &minTTL, .ttl())
-    var perMinute = -1
-    reader.read("budget_per_minute", &perMinute, .integer(0...1_000_000))
-    if perMinute >= 0 { (budgetPerMinute, freePerMinute) = (perMinute, perMinute) }
+    reader.read("budget_per_minute", &budgetPerMinute, .integer(0...1_000_000))
+    if reader.isGiven("budget_per_minute") { freePerMinute = budgetPerMinute }
     reader.read("budget_per_day", &budgetPerDay, .integer(0...1_000_000_000))
     reader.read("batch", &batch, .boolean)
   }

@@ -83,11 +83,7 @@ extension Configuration.Rule {
     reader.read("max_ttl", &maxTTL, .optional(.ttl()))
     reader.read("min_ttl", &minTTL, .optional(.ttl()))
     reader.read("stale", &stale, .optional(.choice))
-    if reader.isGiven("immutable") {
-      var isFixed = false
-      reader.read("immutable", &isFixed, .boolean)
-      isImmutable = isFixed
-    }
+    reader.read("immutable", &isImmutable, .some(.boolean))
     refuseContradictions(reader, context)
   }
 

@@ -87,13 +87,6 @@ extension Configuration.Provider {
   }
 }
 
-extension Form {
-  /// Another form, for an optional property.
-  fileprivate static func some<Wrapped>(_ form: Form<Wrapped>) -> Form where Result == Wrapped? {
-    Form(allowed: form.allowed) { value, place, report in form.read(value, place, report).map { .some($0) } }
-  }
-}
-
 private func nanoseconds(_ duration: Duration) -> Int64 {
   let (seconds, attoseconds) = duration.components
   return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
