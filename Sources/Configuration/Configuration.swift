@@ -5,7 +5,7 @@ public struct Configuration: Hashable, Sendable {
   /// The file that is used if neither the command line nor the environment names one.
   public static let defaultPath = "/etc/httpdnsd/httpdnsd.toml"
 
-  /// Absolute path of the folder for data that survives a restart; `$STATE_DIRECTORY` overrides the file.
+  /// State that survives a restart, a folder for each daemon. `$STATE_DIRECTORY` wins.
   public var stateDirectory = "/var/lib/httpdnsd"
   /// Addresses, permitted clients and limits.
   public var listen = Listen()

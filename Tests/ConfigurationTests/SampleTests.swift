@@ -87,68 +87,6 @@ private let least = [
   }
 }
 
-/// The keys of a file, as `section.key`, each with the values that the file shows; a secret's by its name without `_file`.
-private struct ShownKeys {
-  private(set) var values: [String: Set<String>] = [:]
-
-  mutating func add(_ section: Substring, _ key: Substring, _ value: Substring) {
-    var key = String(key)
-    for secret in secrets.keys where ["_file", "_credential", "_env"].contains(where: { key == secret + $0 }) {
-      key = secret
-      break
-    }
-    values["\(section).\(key)", default: []].insert(String(value))
-  }
-}
-
-/// The keys of the sample file, those in comments among them.
-private func sampleKeys() throws -> ShownKeys {
-  var keys = ShownKeys()
-  var section: Substring = ""
-  for line in try sampleText("httpdnsd.toml").split(separator: "\n") {
-    let text = line.hasPrefix("# ") ? line.dropFirst(2) : line
-    if let heading = text.prefixMatch(of: /\[+([a-z]+)\]/) {
-      section = heading.output.1
-    } else if let key = text.prefixMatch(
-      of: /([a-z_]+) = ("[^"]*"|\[(?:"[^"]*"|[^"\]])*\]|\{[^}]*\}|[^\s#]+)/)
-    {
-      keys.add(section, key.output.1, key.output.2)
-      // A key that excludes that one stands in its comment.
-      if let other = text.firstMatch(of: /; or ([a-z_]+) = ("[^"]*")/) {
-        keys.add(section, other.output.1, other.output.2)
-      }
-    }
-  }
-  return keys
-}
-
-/// The keys in the tables of docs/configuration.md, below the heading of their section, with their defaults.
-private func explainedKeys() throws -> ShownKeys {
-  var keys = ShownKeys()
-  var section: Substring?
-  for line in try repositoryText("docs/configuration.md").split(separator: "\n") {
-    if line.hasPrefix("#") {
-      section = line == "### State" ? "" : line.wholeMatch(of: /#+ `\[+([a-z]+)\]+`/)?.output.1
-    } else if let section, let row = line.prefixMatch(of: /\| `([a-z_]+)` +\| (?:`([^`]*)`|none) +\|/) {
-      keys.add(section, row.output.1, row.output.2 ?? "")
-    }
-  }
-  return keys
-}
-
-@Test func `configuration.md explains every key of the sample file and no other`() throws {
-  let (shown, explained) = (try sampleKeys().values, try explainedKeys().values)
-  #expect(shown.count > 100)
-  #expect(Set(shown.keys).symmetricDifference(explained.keys) == [])
-}
-
-@Test func `configuration.md and the sample file show the same defaults`() throws {
-  let shown = try sampleKeys().values
-  for (key, values) in try explainedKeys().values {
-    #expect(shown[key, default: []].isSuperset(of: values.subtracting([""])), "\(key): \(values)")
-  }
-}
-
 @Test func `the keys of rules that the sample file shows as comments are known`() throws {
   #expect(
     mistakes(

@@ -96,6 +96,6 @@ struct SampleMissing: Error {}
 
 private func samplePath(_ name: String) -> String { repositoryPath("Config/\(name)") }
 
-private func repositoryPath(_ path: String, from file: String = #filePath) -> String {
+func repositoryPath(_ path: String, from file: String = #filePath) -> String {
   file.split(separator: "/", omittingEmptySubsequences: false).dropLast(3).joined(separator: "/") + "/\(path)"
 }

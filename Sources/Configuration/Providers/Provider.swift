@@ -5,51 +5,51 @@ import DNSWire
 extension Configuration {
   /// An HTTPDNS provider.
   public struct Provider: Hashable, Sendable {
-    /// The name in rules, logs and metrics; unique. 1 to 63 letters, digits, `-`, `_` and `.`.
+    /// Name in rules, logs and metrics, by default the kind. Unique.
     public var name = "alidns"
-    /// The protocol.
+    /// Protocol of the service.
     public var kind = ProviderKind.alidns(account: nil, short: false)
     /// The servers that transfers go to; empty only for a table in a file.
     public var servers = ProviderEndpoint(url: .aliDNS).servers(tlsName: nil)
-    /// The scheme of servers that do not specify one.
+    /// Scheme of the servers; over http everyone on the path can forge answers.
     public var scheme = Scheme.https
     /// The name for SNI, Host and the certificate check of servers given by address.
     public var tlsName = ProviderURL.aliDNS.host.text
     /// The path of servers that do not specify one.
     public var path = ProviderURL.aliDNS.path
-    /// An additional CA bundle; nil means none.
+    /// PEM file with further certificate authorities to trust; empty means none.
     public var caFile: String?
-    /// SPKI pins in libcurl's form: `sha256//BASE64`.
+    /// SHA-256 of public keys in Base64; if there are any, a server needs one of them.
     public var pins: [String] = []
-    /// Classic DNS resolvers that look up servers given by name; empty means LocalDNS.
+    /// Plain resolvers that find servers given by name; empty means LocalDNS.
     public var bootstrap: [ResolverAddress] = []
-    /// The HTTP or SOCKS proxy; nil means none, also if the environment names one.
+    /// HTTP or SOCKS proxy, which also finds servers given by name. The environment's is ignored.
     public var proxy: CredentialURL?
-    /// The address family for connections.
+    /// Address family of connections to the service.
     public var family = Family.auto
-    /// The time limit of one attempt.
+    /// Time for one attempt at one server.
     public var timeout: Duration = .seconds(2)
-    /// Transfers in a row without a verdict before the next server comes first.
+    /// Failures after which a server that answers is preferred. Counted since the last verdict.
     public var attemptsBeforeSwitch = 3
-    /// The time after which the first server is tried again.
+    /// Time after a switch until the first server is tried again.
     public var returnToFirst: Duration = .seconds(600)
-    /// `client_subnet`: which subnet the provider receives.
+    /// Client subnet to send; `"from-client"` means that of the query. RFC 7871.
     public var clientSubnet = ClientSubnet.none
     /// Whether clients get the AD bit of this provider's answers.
     public var trustsAD = false
-    /// Transfers per second; 0 means no limit.
+    /// Transfers in a second, then the next provider is asked; 0 means no limit.
     public var requestsPerSecond = 0
-    /// Simultaneous connections to one server, 1 to 1,024.
+    /// Connections to one server, at most three quarters of them for one client.
     public var connections = 64
-    /// Billing units per day; 0 means no limit.
+    /// Billing units in a day, then the next provider is asked; 0 means no limit. A day of UTC.
     public var unitsPerDay = 0
-    /// The fraction of `unitsPerDay`, 0 to 0.9, reserved for names that were in the cache or are in `refresh.keep`.
+    /// Share of `units_per_day` for names in use and those of `refresh.keep`.
     public var unitsReserve = 0.1
-    /// Client subnets per name that are resolved separately; 0 means no limit.
+    /// Client subnets asked for one name; further ones share an answer; 0 means no limit.
     public var subnetsPerName = 64
-    /// Whether an empty answer makes the resolver ask the next provider …
+    /// Whether to ask the next provider if empty may mean "not in the account".
     public var fallbackOnEmpty = true
-    /// … and for how long it skips this provider for the name; whole seconds.
+    /// How long it is remembered that the provider does not list a name.
     public var notListedTTL: Duration = .seconds(600)
 
     /// The provider of an empty file: Alibaba Cloud's public service, unsigned.

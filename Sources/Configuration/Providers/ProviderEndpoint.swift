@@ -49,10 +49,12 @@ extension Configuration.Provider {
   mutating func readServers(at endpoint: ProviderEndpoint, from reader: TableReader) {
     scheme = endpoint.url.scheme
     path = endpoint.url.path
+    /// Name for SNI, `Host` and the certificate of servers given by address.
     var givenName = ""
     reader.read("tls_name", &givenName, .tlsName)
     let tlsName = givenName.isEmpty ? endpoint.name : givenName
     servers = endpoint.servers(tlsName: givenName.isEmpty ? nil : givenName)
+    /// Servers in their order, with `json`, `doh` and `table` also as URLs.
     var texts: [ServerText] = []
     reader.read("servers", &texts, .distinctList(of: .server(allowsURL: endpoint.isURLGiven), atLeast: 1))
     if !texts.isEmpty { servers = texts.map { $0.server(of: endpoint.url, tlsName: tlsName) } }

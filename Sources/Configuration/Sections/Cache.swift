@@ -3,37 +3,37 @@
 extension Configuration {
   /// The cache of responses.
   public struct Cache: Hashable, Sendable {
-    /// Whether responses are cached.
+    /// Whether answers are cached; `false` sends every question upstream.
     public var isEnabled = true
-    /// The memory limit of all entries with their keys, in octets.
+    /// Memory for answers; the least recently used ones go first. With their keys.
     public var maxBytes = 32 << 20
-    /// The largest number of entries.
+    /// Highest number of answers.
     public var maxEntries = 100_000
-    /// Shorter TTLs are raised to this one, except those of failures; whole seconds, like all TTLs here.
+    /// Lower TTLs are raised to this one, except those of failures.
     public var minTTL: Duration = .zero
-    /// Longer TTLs are lowered to this one.
+    /// Higher TTLs are lowered to this one.
     public var maxTTL: Duration = .seconds(3600)
-    /// The longest TTL of NODATA and NXDOMAIN (RFC 2308 section 5).
+    /// Highest TTL of NXDOMAIN and NODATA. RFC 2308 section 5.
     public var maxNegativeTTL: Duration = .seconds(30)
-    /// The longest time that a failure is cached, at most five minutes (RFC 9520 section 3.2).
+    /// Longest time that a failure is remembered: 1 s at first, twice as long after each further one. RFC 9520 section 3.2.
     public var maxFailureTTL: Duration = .seconds(300)
-    /// When expired data may be served (RFC 8767).
+    /// When clients get expired data. RFC 8767.
     public var stale = Stale.onFailure
-    /// The longest time that a client waits before it gets stale data.
+    /// With `on-failure`, the longest wait before a client gets expired data.
     public var staleWait: Duration = .milliseconds(1800)
-    /// The TTL of stale data in a response.
+    /// Highest TTL of expired data in a response.
     public var staleTTL: Duration = .seconds(30)
-    /// How long after its expiry data may be served.
+    /// How long after its expiry data may be used.
     public var staleMaxAge: Duration = .seconds(86_400)
-    /// Whether entries never expire while the daemon runs.
+    /// Whether answers with data never expire while the daemon runs.
     public var isImmutable = false
-    /// The absolute path of the file that holds the cache across restarts; nil means none.
+    /// File that saves the cache across restarts, one for each daemon; empty means none.
     public var persist: String?
-    /// Whether NXDOMAIN also covers the names below (RFC 8020), within one route.
+    /// Whether NXDOMAIN covers the names below (RFC 8020), within one route.
     public var nxdomainCut = true
-    /// Whether each network has its own entries.
+    /// Whether each network has entries of its own.
     public var perNetwork = false
-    /// The store of a second-level cache that several daemons share; nil means none. `fleet` says how.
+    /// URL of a store that daemons share: `redis://`, `rediss://` (TLS) or `unix://`. `fleet` says how.
     public var redis: StoreURL?
   }
 

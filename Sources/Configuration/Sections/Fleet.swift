@@ -6,29 +6,29 @@ import DNSWire
 extension Configuration {
   /// How daemons share answers through the store that `cache.redis` names. Has no effect without one.
   public struct Fleet: Hashable, Sendable {
-    /// The prefix of every key in the store: 1 to 64 letters, digits, `-`, `_`, `.` and `:`; does not end with `:`.
+    /// Prefix of every key in the store.
     public var namespace = "httpdnsd"
-    /// Daemons share only with others of the same site: at most 255 characters, or none.
+    /// Daemons share answers only with others of the same site.
     public var site = ""
-    /// The ACL user, from here or from the URL of the store; nil means the store's default user.
+    /// ACL user of the store; empty means the default user, or the one in the URL.
     public var user: String?
-    /// The password, from here or from the URL of the store; nil means none.
+    /// Password of the store. From here or from the URL.
     public var password: Secret?
-    /// The secret that values are sealed with, at least 32 octets; nil means that they are not sealed.
+    /// Secret of all daemons of the fleet, which seals what they store.
     public var secret: Secret?
-    /// Absolute path of the certificate authorities for TLS; nil means the system's.
+    /// With `rediss://`, PEM file with certificate authorities; empty means the system's.
     public var caFile: String?
-    /// The name in the store's certificate; nil means the host in the URL.
+    /// With `rediss://`, name in the certificate; empty means the host in the URL.
     public var tlsName: String?
-    /// Classic DNS resolvers that look up the store's name; empty means LocalDNS.
+    /// Plain resolvers that find a store given by name; empty means LocalDNS.
     public var bootstrap: [ResolverAddress] = []
-    /// The longest time that an answer waits for the store, all exchanges together.
+    /// Longest time that an answer waits for the store. All exchanges together.
     public var timeout: Duration = .milliseconds(20)
-    /// The time limit for connecting to the store; no client waits for that.
+    /// Time for connecting to the store; no client waits for that.
     public var connectTimeout: Duration = .milliseconds(500)
-    /// The longest time that an answer waits for another daemon that is already asking; zero means none.
+    /// Longest wait for another daemon that asks already; `0s` means none.
     public var wait: Duration = .milliseconds(150)
-    /// Whether billing units are counted for all daemons with the same account together.
+    /// Whether `units_per_day` limits the billing units of all daemons together.
     public var units = true
   }
 }

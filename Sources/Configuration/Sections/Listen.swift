@@ -5,27 +5,27 @@ import DNSWire
 extension Configuration {
   /// Addresses, permitted clients and limits.
   public struct Listen: Hashable, Sendable {
-    /// The addresses to serve UDP and TCP on; never empty.
+    /// Addresses to serve UDP and TCP on; port 0 picks a free one. Never empty.
     public var addresses = [Endpoint(text: "127.0.0.1:53")!, Endpoint(text: "[::1]:53")!]
-    /// Listener threads per address, 0 to 256; 0 means one per core.
+    /// Listener threads for each address; 0 means one for each core.
     public var workers = 1
-    /// The permitted clients; never empty.
+    /// Clients that may ask; `"connected"` means the networks of this machine. Never empty.
     public var allow: [ClientNetwork] = [.prefix(IPPrefix(text: "127.0.0.0/8")!), .prefix(IPPrefix(text: "::1/128")!)]
-    /// The largest UDP response in octets, 512 to 4096.
+    /// Largest UDP response in octets.
     public var maxUDPPayload = 1232
-    /// The largest number of TCP connections.
+    /// TCP connections in all; beyond that a new one replaces an idle one.
     public var tcpConnections = 128
-    /// The largest number of TCP connections from one client: an IPv4 address or an IPv6 /56.
+    /// TCP connections of one client: an IPv4 address or an IPv6 /56.
     public var tcpPerClient = 16
-    /// How long a TCP connection may be idle while fewer than half of `tcpConnections` are open (RFC 7766 section 6.2.3).
+    /// Idle time of a TCP connection; shorter while more than half of them are open. RFC 7766 section 6.2.3.
     public var tcpIdle: Duration = .seconds(15)
-    /// Questions in flight upstream; above it, clients get an error at once.
+    /// Questions in flight upstream; beyond that stale data or SERVFAIL.
     public var maxInFlight = 1024
-    /// Questions per second that one client may cause upstream while others compete; 0 means no limit.
+    /// Questions upstream of one client in a second, while other clients ask as well; 0 means no limit.
     public var missesPerClient = 500
-    /// Questions per second about one domain that may go upstream; 0 means no limit.
+    /// Questions upstream about one domain in a second; 0 means no limit.
     public var missesPerDomain = 50
-    /// Queries per second from one client; 0 means no limit.
+    /// Queries of one client in a second; 0 means no limit. Beyond it UDP gets TC and TCP waits.
     public var rateLimit = 0
   }
 

@@ -3,16 +3,16 @@
 extension Configuration {
   /// The network's own resolvers.
   public struct LocalDNS: Hashable, Sendable {
-    /// The resolvers to query; empty disables LocalDNS.
+    /// Resolvers in their order; `"system"` stands for those of the network. Empty disables LocalDNS.
     public var servers: [LocalServer] = [.system]
-    /// When LocalDNS replaces the providers for a name that is theirs.
+    /// When LocalDNS steps in for a name that is the providers'.
     public var fallback = Fallback.onFailure
-    /// The time limit of one attempt.
+    /// Time for all servers together.
     public var timeout: Duration = .milliseconds(1500)
-    /// The longest TTL of an answer obtained by fallback; whole seconds.
+    /// Highest TTL of an answer that LocalDNS gave instead of a provider.
     public var maxTTL: Duration = .seconds(60)
-    /// Whether the names that desktop systems use to detect captive portals go to LocalDNS, and those of routers' own pages
-    /// to LocalDNS first.
+    /// Whether names that detect captive portals, and names of routers, go to LocalDNS. Those of routers go there
+    /// first.
     public var portalNames = true
     /// Which upstreams resolve names below the network's search domains.
     public var searchDomains = SearchDomains.afterNXDOMAIN

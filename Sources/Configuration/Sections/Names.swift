@@ -5,17 +5,17 @@ import DNSWire
 extension Configuration {
   /// Names that the daemon answers itself, and rebind protection.
   public struct Names: Hashable, Sendable {
-    /// The hosts file; nil means none.
+    /// Hosts file to answer from; empty means none.
     public var hostsFile: String? = "/etc/hosts"
-    /// Whether special-use names (RFC 6761 and others) are answered locally and never forwarded.
+    /// Whether special-use names never go to a provider. RFC 6761 and others.
     public var special = true
-    /// Whether private addresses are removed from answers for public names.
+    /// Whether answers that lead public names to private addresses are made empty.
     public var rebindProtection = false
-    /// Names that may have private addresses all the same.
+    /// Names that may have private addresses nevertheless.
     public var rebindAllow: [NamePattern] = []
-    /// Addresses that count as private in addition to those that are not routed on the Internet.
+    /// Further prefixes that count as private.
     public var rebindPrefixes: [IPPrefix] = []
-    /// By which prefix IPv4 is reached on an IPv6-only network.
+    /// Whether AAAA is made of A for networks with IPv6 alone, and by which prefix.
     public var dns64 = DNS64.auto
   }
 

@@ -6,31 +6,31 @@ import DNSWire
 extension Configuration {
   /// The control socket.
   public struct Control: Hashable, Sendable {
-    /// Path of the socket, which has mode 0660; nil means none.
+    /// Unix socket for `httpdnsd top` and other commands; empty switches it off. Has mode 0660.
     public var socket: String? = "/run/httpdnsd/control.sock"
     /// The folder of the default socket; `$RUNTIME_DIRECTORY` replaces it.
     static let usualFolder = "/run/httpdnsd/"
-    /// Group of the socket, by name in /etc/group or by number; nil means the daemon's own.
+    /// Group that may use the socket, besides root and the daemon's own user and group.
     public var group: String?
-    /// Whether every user of the socket may watch queries, and not only root.
+    /// Whether the users of `group`, and not only root, may watch queries (`httpdnsd tail`).
     public var tail = false
   }
 
   /// Metrics and health over HTTP.
   public struct Web: Hashable, Sendable {
-    /// The address to serve them on; nil disables them.
+    /// Address of `/metrics`, `/healthz` and `/readyz`; empty means none.
     public var address: Endpoint?
-    /// The token with which programs may report addresses there; nil disables reports.
+    /// Token with which programs report addresses by `POST /report`.
     public var reportToken: Secret?
   }
 
   /// Log level, format and query log.
   public struct Log: Hashable, Sendable {
-    /// The lowest level that is logged.
+    /// Lowest level that is logged.
     public var level = LogLevel.info
-    /// The format of a message.
+    /// Form of the lines; `json` is one object for each.
     public var format = LogFormat.text
-    /// Whether each query is logged.
+    /// Whether each query is logged, with name and client.
     public var queries = false
   }
 

@@ -13,21 +13,21 @@ extension Configuration {
       case faster
     }
 
-    /// How addresses are measured, by preference; empty for not at all.
+    /// How addresses are measured, by preference. Empty for not at all.
     public var probe: [Probe] = []
-    /// The time between two measurements of a name in use.
+    /// Time between two measurements of a name in use.
     public var interval: Duration = .seconds(600)
-    /// How the addresses of some names are measured; the longest pattern that matches wins. Empty for not at all.
+    /// How the addresses of some names are measured; the longest pattern wins.
     public var domains: [NamePattern: [Probe]] = [:]
     /// Maximum probes of the whole daemon in any minute.
     public var probesPerMinute = 60
-    /// How many addresses of each type an answer has at most, the best ones; 0 for all.
+    /// Maximum addresses of each type in an answer, the best ones; 0 means all.
     public var answers = 0
-    /// Whether AAAA is withheld where IPv6 is worse.
+    /// Whether AAAA is withheld where IPv6 is measured to be worse.
     public var families = Families.both
-    /// By how much IPv6 must be slower for that.
+    /// By how much IPv6 must be slower before its addresses are withheld.
     public var familyThreshold: Duration = .milliseconds(50)
-    /// Whether programs may report addresses.
+    /// Whether programs may report addresses (`httpdnsd report-bad`).
     public var reports = true
     /// How long a reported address stays last.
     public var badFor: Duration = .seconds(600)

@@ -5,27 +5,27 @@ import DNSWire
 extension Configuration {
   /// Refreshing of entries before they expire (prefetch), so that clients do not wait for them.
   public struct Refresh: Hashable, Sendable {
-    /// The fraction of its TTL after which an entry is refreshed, 0.1 to 0.99.
+    /// Part of the TTL after which an answer is fetched again.
     public var at = 0.75
-    /// Names that are always kept fresh, whether clients ask for them or not.
+    /// Names that are always in the cache, also if no client asks for them.
     public var keep: [DomainName] = []
-    /// Names that are resolved once at start and after a change of network.
+    /// Names that are resolved at start, and first after a change of network.
     public var preload: [DomainName] = []
-    /// The record types of the names in `keep` and `preload`.
+    /// Types of the names in `keep` and `preload`.
     public var types: [RecordType] = [.a, .aaaa]
-    /// Hits within one TTL that make a name hot; 0 disables refreshing of hot names.
+    /// Hits within one TTL that make a name hot; 0 means that only `keep` is refreshed.
     public var hotHits = 5
-    /// Refreshes without a hit after which a name is no longer hot.
+    /// Refreshes without a hit after which a hot name is dropped.
     public var giveUpAfter = 3
-    /// Entries with a shorter TTL are not refreshed; whole seconds.
+    /// Answers with a shorter TTL are not fetched ahead.
     public var minTTL: Duration = .seconds(10)
-    /// Billing units per minute that refreshing may cost.
+    /// Billing units in a minute; where nothing is billed, the number of transfers, by default 1200.
     public var budgetPerMinute = 60
     /// Transfers per minute for refreshing at providers that do not bill: the same key, with another default.
     public var freePerMinute = 1200
-    /// Billing units per day that refreshing may cost; providers that do not bill have no daily limit.
+    /// Billing units in a day; no limit where nothing is billed.
     public var budgetPerDay = 10_000
-    /// Whether one transfer refreshes several names, if the provider supports it.
+    /// Whether one transfer carries several names, where the provider can.
     public var batch = true
   }
 }

@@ -5,23 +5,23 @@ import DNSWire
 extension Configuration {
   /// An exception for some names. The first rule that matches wins.
   public struct Rule: Hashable, Sendable {
-    /// The names; never empty.
+    /// Names with all below; `"*.lan"` only those below, `"=lan"` only itself. Never empty.
     public var names: [NamePattern]
-    /// The source of their answers.
+    /// Source of their answers: a provider, `localdns`, `nxdomain`, `refused` or `pinned`.
     public var use: Use
-    /// Overrides `localdns.fallback`; nil leaves it unchanged.
+    /// With a provider, replaces `localdns.fallback`.
     public var fallback: Fallback?
-    /// With `.localDNS`: the resolvers to use instead of `localdns.servers`; empty means those.
+    /// With `localdns`, resolvers to use instead of `localdns.servers`.
     public var servers: [LocalServer] = []
-    /// With `.pinned`: the addresses in the answer; never empty there.
+    /// With `pinned`, the addresses to answer with.
     public var addresses: [IPAddress] = []
-    /// Overrides `cache.max_ttl`; whole seconds.
+    /// Replaces `cache.max_ttl` for these names.
     public var maxTTL: Duration?
-    /// Overrides `cache.min_ttl`; whole seconds.
+    /// Replaces `cache.min_ttl` for these names.
     public var minTTL: Duration?
-    /// Overrides `cache.stale`.
+    /// Replaces `cache.stale` for these names.
     public var stale: Stale?
-    /// Overrides `cache.immutable`: whether entries of these names never expire while the daemon runs.
+    /// Replaces `cache.immutable` for these names.
     public var isImmutable: Bool?
 
     /// A rule without overrides.

@@ -5,11 +5,11 @@ import Ciphers
 extension Configuration {
   /// An account of Alibaba Cloud DNS.
   public struct AliDNSAccount: Hashable, Sendable {
-    /// The account id, sent as `uid`.
+    /// Account ID; with all three keys of the account requests are signed. Sent as `uid`.
     public var accountID: String
-    /// The public part of the AccessKey, sent as `ak`.
+    /// AccessKey ID, the public part of the key. Sent as `ak`.
     public var accessKeyID: String
-    /// The secret part of the AccessKey; never sent.
+    /// AccessKey Secret, which is never sent.
     public var accessKeySecret: Secret
 
     public init(accountID: String, accessKeyID: String, accessKeySecret: Secret) {
@@ -42,15 +42,17 @@ extension Configuration.AliDNSAccount {
     var (accountID, accessKeyID) = ("", "")
     reader.read("account_id", &accountID, .identifier)
     reader.read("access_key_id", &accessKeyID, .identifier)
-    guard let secret = reader.secret("access_key_secret") else { return nil }
-    self.init(accountID: accountID, accessKeyID: accessKeyID, accessKeySecret: secret)
+    guard let accessKeySecret = reader.secret("access_key_secret") else { return nil }
+    self.init(accountID: accountID, accessKeyID: accessKeyID, accessKeySecret: accessKeySecret)
   }
 }
 
 extension Configuration.Provider {
   /// Reads the keys of kind "alidns".
   mutating func readAliDNS(from reader: TableReader) {
+    /// Whether to ask for addresses only; answers are shorter and have no TTL.
     var short = false
+    /// Whether to prefer the servers that the service publishes (SRV).
     var isScheduled = false
     reader.read("short", &short, .boolean)
     reader.read("schedule", &isScheduled, .boolean)

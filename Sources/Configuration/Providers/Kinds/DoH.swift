@@ -13,6 +13,7 @@ extension Configuration {
 extension Configuration.Provider {
   /// Reads the keys of kind "doh".
   mutating func readDoH(from reader: TableReader) {
+    /// HTTP method; with `get`, caches on the path can answer.
     var method = Configuration.DoHMethod.post
     reader.read("method", &method, .choice)
     kind = .doh(method: method)
@@ -27,6 +28,7 @@ extension Configuration.Provider {
 
   /// The endpoint at the file's `url`; `standard` if the file has none.
   func givenEndpoint(_ standard: ProviderURL, from reader: TableReader) -> ProviderEndpoint {
+    /// URL of the service.
     var url = standard
     reader.read("url", &url, .providerURL)
     var scheme = url.scheme

@@ -6,21 +6,21 @@ import DNSWire
 extension Configuration {
   /// An account of EMAS HTTPDNS.
   public struct EMASAccount: Hashable, Sendable {
-    /// The account id: part of the path (`v1`), or sent as `id` (`v2`).
+    /// Account ID; always needed. Part of the path (`v1`), or sent as `id` (`v2`).
     public var accountID: String
-    /// The signing key: any text for `v1`, hexadecimal digits for `v2`. Nil leaves requests unsigned.
+    /// Key for signatures; without it requests are unsigned.
     public var secretKey: Secret?
-    /// The version of the provider's API.
+    /// Version of the service's interface.
     public var api: EMASAPI
-    /// The encryption key as 32 hexadecimal digits (16 octets); only with `v2`. Nil disables encryption.
+    /// Encryption key, only with `v2`; without it nothing is encrypted.
     public var aesSecretKey: Secret?
-    /// The mode of the encryption.
+    /// Mode of the encryption, only with `aes_secret_key`.
     public var aesMode: AESMode
-    /// The region of the boot and service addresses.
+    /// Region of the servers; `global` means the nearest ones.
     public var region: EMASRegion
-    /// Whether service addresses come from the scheduling interface (`/ss`) of the provider's servers.
+    /// Whether the list of servers is fetched from `servers`, which are boot addresses then. By `/ss`.
     public var isScheduled: Bool
-    /// Parameters of the account's own, such as `sdns-isp`, which are sent as they are.
+    /// Parameters that the account defines, sent as they are.
     public var parameters: [String: String] = [:]
 
     /// The default arguments are the defaults of the file.

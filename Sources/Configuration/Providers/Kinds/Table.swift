@@ -13,11 +13,12 @@ extension Configuration {
     }
 
     public var location: Location
-    /// The Host header of its transfers; nil means the server's name, as in every other transfer.
+    /// `Host` header, and name in the certificate if the URL has an address. Nil means the server's name, as in other
+    /// transfers.
     public var host: String?
-    /// The time after which the table is read again.
+    /// Time between two fetches of the table.
     public var interval: Duration
-    /// The TTL of all answers, because a table has no TTLs; whole seconds.
+    /// TTL of the table's addresses. A table has none of its own.
     public var ttl: Duration
 
     /// The default arguments are the defaults of the file.
@@ -50,7 +51,10 @@ extension Configuration.TableSource {
   /// Reads the table of a provider. After a mistake about its location, the location is a file with an empty path.
   init(from reader: TableReader) {
     self.init(.file(""))
-    var (url, file): (ProviderURL?, String?)
+    /// URL of the table; needed unless there is a file.
+    var url: ProviderURL?
+    /// Absolute path of a table on this machine, instead of `url`.
+    var file: String?
     reader.read("url", &url, .some(.providerURL))
     reader.read("file", &file, .some(.absolutePath))
     reader.read("host", &host, .some(.tlsName))

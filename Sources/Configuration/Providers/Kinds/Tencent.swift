@@ -52,16 +52,20 @@ extension Configuration.TencentAccount {
 
   /// Reads the account of a provider. After a mistake, required values stay empty.
   init(_ cipher: TencentCipher, from reader: TableReader) {
+    /// Authorization ID; needed with `aes` and `des`.
     var id: String?
     reader.read("id", &id, .accountNumber)
     let user = "cipher \"\(cipher)\""
     guard let keyForm = cipher.keyForm else {
       reader.refuseSecret("key", "not used by \(user), which takes token", alternative: "cipher = \"aes\" or \"des\"")
-      self = .https(token: reader.requiredSecret("token", of: user, .token), id: id)
+      /// Token of the account; needed with `https`.
+      let token = reader.requiredSecret("token", of: user, .token)
+      self = .https(token: token, id: id)
       return
     }
     reader.refuseSecret("token", "not used by \(user), which takes id and key")
     reader.require("id", allowed: "the account's id for \(user)")
+    /// Key of the cipher; needed with `aes` and `des`.
     let key = reader.requiredSecret("key", of: user, keyForm)
     if cipher == .des {
       reader.warn("cipher", "DES is broken: anyone can try all keys, then read and forge every answer")
@@ -73,11 +77,13 @@ extension Configuration.TencentAccount {
 extension Configuration.Provider {
   /// Reads the keys of kind "tencent".
   mutating func readTencent(from reader: TableReader) {
+    /// Protection of questions and answers; `des` is broken.
     var cipher = TencentCipher.https
     reader.read("cipher", &cipher, .choice)
     scheme = cipher.scheme
     reader.read("scheme", &scheme, .choice)
     if reader.isSound("cipher") {
+      /// How long a request is valid, if the account demands that; `0s` leaves it out.
       var expiry = Duration.zero
       reader.read("expiry", &expiry, .duration(.zero ... .seconds(86_400)))
       let account = Configuration.TencentAccount(cipher, from: reader)
