@@ -80,7 +80,7 @@ let layer1: [Target] =
   + module("PublicSuffixes", ["DNSWire", "CPublicSuffix"])
 
 // Layer 2: one responsibility each. Some know others of the layer: Listener and HTTPClient FairShares, Persistence
-// MessageCache, Fleet Store and Persistence, Ranking what it measures with and what it puts in order.
+// MessageCache, Fleet Store and Persistence, Ranking and Refresh the cache and what they work with.
 let layer2: [Target] =
   module("HTTPDNS", ["DNSWire", "Ciphers", "HTTPMessage", "JSON"], data: true)
   + module("MessageCache", ["DNSWire", "CHotPath"])
@@ -90,7 +90,9 @@ let layer2: [Target] =
     "HTTPClient", ["EventLoop", "HTTPMessage", "Streams", "FairShares", "CCurl", "CHTTP2", "CTLS", "CProcess"],
     tests: ["TLSTestSupport"])
   + module("LocalDNS", ["EventLoop", "DNSWire", "Files"], tests: ["CEvent", "LocalDNSTestSupport"])
-  + module("Refresh")
+  + module(
+    "Refresh",
+    ["DNSWire", "EventLoop", "Configuration", "Files", "HTTPDNS", "FairShares", "MessageCache", "Persistence"])
   + module("Probing", ["EventLoop", "CSocket"])
   + module(
     "Ranking",
@@ -139,7 +141,7 @@ let layer3: [Target] =
     "Upstreams",
     [
       "DNSWire", "EventLoop", "Ciphers", "Configuration", "HTTPMessage", "HTTPDNS", "HTTPClient", "LocalDNS",
-      "Persistence", "FairShares", "PublicSuffixes", "Files", "Telemetry", logging,
+      "Persistence", "FairShares", "PublicSuffixes", "Files", "Refresh", "Telemetry", logging,
     ])
   + part(
     "Resolver",
@@ -163,7 +165,7 @@ let programs: [Target] =
     "Control",
     [
       "DNSWire", "EventLoop", "Configuration", "MessageCache", "HTTPMessage", "HTTPServer", "Frontend", "Upstreams",
-      "Resolver", "Ranking", "Fleet", "Store", "Persistence",
+      "Resolver", "Refresh", "Ranking", "Fleet", "Store", "Persistence",
       "Forwarder", "JSON", "Telemetry", "CAccess",
     ],
     tests: ["HTTPTestSupport", logging])
@@ -173,7 +175,7 @@ let programs: [Target] =
       "DNSWire", "EventLoop", "Files", "Ciphers", "Configuration", "MessageCache", "HTTPMessage", "HTTPServer",
       "Frontend",
       "Upstreams",
-      "Resolver", "Ranking", "Fleet", "Store", "Forwarder", "LocalDNS", "Telemetry",
+      "Resolver", "Refresh", "Ranking", "Fleet", "Store", "Forwarder", "LocalDNS", "Telemetry",
     ],
     tests: ["HTTPTestSupport"])
   + [
@@ -211,7 +213,7 @@ let programs: [Target] =
       cSettings: glibc,
       swiftSettings: strict),
     .target(
-      name: "TestSupport", dependencies: ["EventLoop", "Refresh", logging], path: "Tests/TestSupport", cSettings: glibc,
+      name: "TestSupport", dependencies: ["EventLoop", logging], path: "Tests/TestSupport", cSettings: glibc,
       swiftSettings: strict),
     // The server's side of a TLS connection, as hostile as a test wants it.
     .target(

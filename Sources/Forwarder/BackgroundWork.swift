@@ -69,7 +69,7 @@ final class BackgroundWork {
     refresher =
       isCaching
       ? Refresher(
-        RefresherSettings(configuration), keep: parts.keep, preload: parts.preload, resolver: resolver,
+        configuration, keep: parts.keep, preload: parts.preload, resolver: resolver,
         cache: parts.cache, loop: loop, ledger: ledger
       ) { logger.info("\($0)") } : nil
     ranking = isCaching ? RankingSettings(configuration) : nil
@@ -104,7 +104,7 @@ final class BackgroundWork {
     // Fresh entries of the cache file need no query.
     guard let keeper else {
       startFleet()
-      return resolveAhead([], on: loop)
+      return startRefreshing([], on: loop)
     }
     // The file may contain names below a name that is NXDOMAIN by now.
     resolver.assumeIsolated { $0.expectNames() }
@@ -114,7 +114,7 @@ final class BackgroundWork {
         await resolver.rankCachedAnswers()
       }
       startFleet()
-      resolveAhead($0, on: loop)
+      startRefreshing($0, on: loop)
     }
   }
 
@@ -124,7 +124,7 @@ final class BackgroundWork {
     fleet?.start()
   }
 
-  private func resolveAhead(_ loaded: [LoadedEntry], on loop: EventLoop) {
+  private func startRefreshing(_ loaded: [LoadedEntry], on loop: EventLoop) {
     guard let refresher else { return }
     refresher.schedule(loaded)
     follower.whenKnown(on: loop) { refresher.start() }
@@ -148,8 +148,7 @@ final class BackgroundWork {
     fleet?.share(configuration, providers().upstreams)
     let ranking = RankingSettings(configuration)
     resolver.assumeIsolated { $0.useRanking(ranking) }
-    refresher?.use(
-      RefresherSettings(configuration), keep: keep, preload: preload, isForNetwork: isForNetwork)
+    refresher?.use(configuration, keep: keep, preload: preload, isForNetwork: isForNetwork)
   }
 
   /// Whether the cache is being loaded or saved, with the numbers that were valid when that began.

@@ -7,6 +7,7 @@ import Listener
 import LocalDNS
 import MessageCache
 import Ranking
+import Refresh
 import Resolver
 import Telemetry
 import Upstreams

@@ -9,6 +9,7 @@ import LocalDNS
 import Logging
 import MessageCache
 import NetworkWatch
+import Refresh
 import Resolver
 import Upstreams
 

@@ -2,6 +2,7 @@
 
 import Configuration
 import DNSWire
+import Refresh
 import Resolver
 import Routing
 import Upstreams

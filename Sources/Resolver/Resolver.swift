@@ -10,11 +10,12 @@ import Frontend
 import HTTPDNS
 import MessageCache
 import Ranking
+import Refresh
 import Routing
 import Upstreams
 
 /// Resolves questions: by the cache, by a question in flight, or by the upstreams of their route.
-package actor Resolver {
+package actor Resolver: RefreshingResolver {
   nonisolated let loop: any Loop
   /// The current configuration; a reload replaces it.
   package private(set) var configuration: ResolverConfiguration
@@ -53,7 +54,7 @@ package actor Resolver {
   /// What a provider's recovery starts.
   let recovery: Recovery
   /// Schedules the refresh of each answer that is stored.
-  weak var refresher: Refresher?
+  package weak var refresher: Refresher?
   /// Puts the addresses of answers in order.
   var ranker: Ranker?
   /// How IPv4 is reached on the current network; nil in tests that need none.
@@ -171,7 +172,7 @@ package actor Resolver {
     let client = replies.client(slot)
     guard query.wantsAnswer else {
       replies.queries.release(slot)
-      return refresh(asked, for: client)
+      return refreshServed(asked, for: client)
     }
     if let fetch = inFlight[asked.key] { return join(fetch, slot: slot) }
     let now = loop.now
@@ -238,8 +239,8 @@ package actor Resolver {
     }
   }
 
-  /// The hash of the question's key. If its route no longer exists, the standard route stands in.
-  func keyedHash(of routed: RoutedQuestion) -> UInt64 {
+  /// If the question's route no longer exists, the standard route stands in.
+  package func keyedHash(of routed: RoutedQuestion) -> UInt64 {
     let (configuration, route) = configurationAndRoute(routed.route)
     return store.question(routed.question, configuration, route, subnet: routed.subnet).key.keyedHash
   }

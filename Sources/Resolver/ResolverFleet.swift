@@ -7,6 +7,7 @@ import FairShares
 import Fleet
 import HTTPDNS
 import MessageCache
+import Refresh
 import Upstreams
 
 extension Resolver {
@@ -129,25 +130,9 @@ extension Resolver {
 
   // MARK: Refreshes
 
-  /// Which daemon makes a refresh.
-  enum RefreshTurn {
-    /// None: another daemon's answer was stored in the cache.
-    case adopted
-    /// This daemon.
-    case ours
-    /// Another daemon.
-    case theirs
-  }
+  package var sharesRefreshes: Bool { fleet != nil }
 
-  /// Whether refreshes are coordinated with other daemons.
-  var sharesRefreshes: Bool { fleet != nil }
-
-  /// Looks up an answer that expires later than the cached one. If there is none, requests the lease for the refresh.
-  ///
-  /// - Parameters:
-  ///   - expiresAt: when the cached answer expires, in nanoseconds; nil if there is none.
-  ///   - mayWait: whether the caller can wait for another daemon's refresh.
-  func turn(toRefresh wanted: RefreshedQuestion, expiresAt: Int64?, mayWait: Bool) async -> RefreshTurn {
+  package func turn(toRefresh wanted: RefreshedQuestion, expiresAt: Int64?, mayWait: Bool) async -> RefreshTurn {
     guard let fleet, let asked = question(wanted.asked), let first = firstProvider(asked),
       let shared = sharedQuestion(asked, first)
     else { return .ours }
@@ -163,7 +148,7 @@ extension Resolver {
           insert(
             answer, to: asked,
             EntryOrigin(
-              source: result.source, epoch: cache.epoch, network: network.number, heat: wanted.heat,
+              source: result.source, epoch: cache.epoch, network: network.number, heat: wanted.heat.rawValue,
               hits: 0, client: .ourselves))
           lookup.accept()
           return .adopted
@@ -174,8 +159,7 @@ extension Resolver {
     }
   }
 
-  /// Releases the lease of a refresh that has ended or was not made, so that other daemons can refresh.
-  func releaseLease(of wanted: RoutedQuestion) {
+  package func releaseLease(of wanted: RoutedQuestion) {
     guard let fleet, let asked = question(wanted), let shared = sharedQuestion(asked, firstProvider(asked)) else {
       return
     }

@@ -3,6 +3,7 @@
 import DNSWire
 import HTTPDNS
 import MessageCache
+import Refresh
 
 /// The octets of a cache key as a value. Two questions with equal keys share one fetch and one cache entry.
 struct QuestionKey: Hashable, Sendable {
@@ -56,25 +57,6 @@ struct ResolverQuestion {
 
   /// The same question as a value that outlives a reload.
   var routed: RoutedQuestion { RoutedQuestion(question: question, route: route.number, subnet: subnet) }
-}
-
-/// A question and the number of its route, which stays valid over reloads.
-package struct RoutedQuestion: Hashable, Sendable {
-  var question: HTTPDNSQuestion
-  var route: UInt16
-  /// The client's subnet if the answer may depend on it; `question.clientSubnet` is the same subnet.
-  var subnet = QueryClientSubnet()
-
-  /// Creates a question without a client subnet.
-  package init(question: HTTPDNSQuestion, route: UInt16) {
-    self.question = question
-    self.route = route
-  }
-
-  init(question: HTTPDNSQuestion, route: UInt16, subnet: QueryClientSubnet) {
-    self.init(question: question, route: route)
-    self.subnet = subnet
-  }
 }
 
 extension QueryClientSubnet {

@@ -5,6 +5,7 @@ import EventLoop
 import HTTPDNS
 import MessageCache
 import Ranking
+import Refresh
 
 extension Resolver {
   /// Begins to measure addresses and to order answers.

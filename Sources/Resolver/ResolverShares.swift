@@ -9,6 +9,7 @@ import FairShares
 import Frontend
 import HTTPDNS
 import MessageCache
+import Refresh
 import Upstreams
 
 /// One of our own limits, which stops a query.

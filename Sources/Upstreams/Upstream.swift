@@ -7,6 +7,7 @@ import FairShares
 import HTTPClient
 import HTTPDNS
 import LocalDNS
+import Refresh
 
 /// The source of an answer, for human-readable output.
 package enum AnswerSource: Sendable, Equatable {

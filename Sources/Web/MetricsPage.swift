@@ -6,6 +6,7 @@ import Frontend
 import LocalDNS
 import MessageCache
 import Ranking
+import Refresh
 import Resolver
 
 /// The page for one scrape.

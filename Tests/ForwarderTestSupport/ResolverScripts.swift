@@ -7,6 +7,7 @@ import Glibc
 import HTTPDNS
 import LocalDNS
 import LocalDNSTestSupport
+import Refresh
 
 @testable import Frontend
 @testable import Resolver

@@ -8,6 +8,7 @@ import EventLoop
 import Logging
 import MessageCache
 import Persistence
+import Refresh
 import TestSupport
 import Testing
 

@@ -7,6 +7,7 @@ import Glibc
 import Logging
 import MessageCache
 import Persistence
+import Refresh
 import Routing
 import TestSupport
 import Testing

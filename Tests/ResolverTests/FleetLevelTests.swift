@@ -27,10 +27,10 @@ final class FleetScene {
   private(set) var streams: [ScriptedStream] = []
 
   /// The default settings of refreshing, with a store.
-  static let refreshing: RefresherSettings = {
+  static let refreshing: Configuration = {
     var configuration = Configuration()
     configuration.cache.redis = try? Configuration.StoreURL(text: "redis://127.0.0.1")
-    return RefresherSettings(configuration)
+    return configuration
   }()
 
   static let secret = Array("0123456789abcdef0123456789abcdef".utf8)

@@ -61,7 +61,7 @@ struct FleetLoad {
         .answer(.addresses(question.name, "192.0.2.1", ttl: FleetLoad.ttl), after: .milliseconds(30))
       })
     let refreshers = fleet.scenes.map {
-      RefresherScene($0) { $0 = sharing ? FleetScene.refreshing : RefresherSettings(Configuration()) }
+      RefresherScene($0) { $0 = sharing ? FleetScene.refreshing : Configuration() }
     }
     for scene in fleet.scenes { scene.onlyCount() }
     for provider in fleet.providers { provider.remembers = false }

@@ -5,6 +5,7 @@ import DNSWire
 import EventLoop
 import HTTPDNS
 import MessageCache
+import Refresh
 import TestSupport
 import Testing
 

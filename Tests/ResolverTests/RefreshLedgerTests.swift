@@ -3,12 +3,12 @@
 import EventLoop
 import Glibc
 import Persistence
-import Refresh
 import TestSupport
 import Testing
 
 @testable import ForwarderTestSupport
 @testable import Frontend
+@testable import Refresh
 @testable import Resolver
 @testable import Upstreams
 

@@ -81,7 +81,7 @@ import Testing
     let provider = ScriptedUpstream(on: loop) { question, _ in
       .answer(.addresses(question.name, "192.0.2.1", ttl: 3000), after: .zero)
     }
-    let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.limits.transfersPerMinute = 7 }
+    let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.refresh.freePerMinute = 7 }
     let names = (0..<20).map { "host\($0).example" }
     for name in names { _ = try scene.scene.answer(name) }
     scene.scene.cache.beginEpoch()

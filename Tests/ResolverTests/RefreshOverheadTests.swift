@@ -9,12 +9,12 @@ import Glibc
 import HTTPDNS
 import LocalDNS
 import MessageCache
-import Refresh
 import TestSupport
 import Testing
 
 @testable import ForwarderTestSupport
 @testable import Frontend
+@testable import Refresh
 @testable import Resolver
 @testable import Upstreams
 
@@ -80,9 +80,9 @@ private final class InstantUpstream: TestUpstream, @unchecked Sendable {
   private func askAll() {
     for first in stride(from: 0, to: questions.count, by: 8) {
       let asked = questions[first..<min(first + 8, questions.count)].map {
-        RefreshedQuestion(asked: RoutedQuestion(question: $0, route: 0), heat: 1)
+        RefreshedQuestion(asked: RoutedQuestion(question: $0, route: 0), hash: 0, heat: Heat(rawValue: 1))
       }
-      loop.run { [resolver] in _ = await resolver.refresh(asked, from: 0) }
+      loop.run { [resolver] in _ = await resolver.refresh(asked, from: .provider(0)) }
       loop.advance(by: .nanoseconds(600_000_000_000 * 8 / Int64(questions.count)))
     }
   }
@@ -93,13 +93,12 @@ private final class InstantUpstream: TestUpstream, @unchecked Sendable {
     let begin = cpu
     askAll()
     let plain = (cpu - begin) / Double(questions.count)
+    var configuration = Configuration()
+    configuration.refresh.giveUpAfter = 1_000_000
+    (configuration.refresh.budgetPerMinute, configuration.refresh.freePerMinute) = (1_000_000, 1_000_000)
+    configuration.refresh.budgetPerDay = 1_000_000_000
     let refresher = Refresher(
-      RefresherSettings(
-        timing: RefreshTiming(fraction: 0.75, minimumTTL: 10_000_000_000),
-        heat: HeatPolicy(hotHits: 5, giveUpAfter: 1_000_000),
-        limits: RefreshLimits(unitsPerMinute: 1_000_000, unitsPerDay: 1_000_000_000, transfersPerMinute: 1_000_000),
-        batches: true),
-      keep: [], preload: [], resolver: resolver, cache: cache, loop: loop, note: { _ in })
+      configuration, keep: [], preload: [], resolver: resolver, cache: cache, loop: loop, note: { _ in })
     refresher.begin()
     askAll()
     #expect(refresher.scheduled >= questions.count)

@@ -5,12 +5,12 @@ import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
-import Refresh
 import TestSupport
 import Testing
 
 @testable import ForwarderTestSupport
 @testable import Frontend
+@testable import Refresh
 @testable import Resolver
 @testable import Upstreams
 
@@ -28,10 +28,10 @@ import Testing
   }
 
   private func scene(
-    _ provider: ScriptedUpstream, keep: [String] = [], _ configure: (inout RefresherSettings) -> Void = { _ in }
+    _ provider: ScriptedUpstream, keep: [String] = [], _ configure: (inout Configuration) -> Void = { _ in }
   ) -> RefresherScene {
     RefresherScene(ResolverScene(on: loop, [provider]), keep: keep) {
-      $0 = RefresherSettings(Configuration())
+      $0 = Configuration()
       configure(&$0)
     }
   }
@@ -80,8 +80,8 @@ import Testing
       }
     }
     let scene = RefresherScene(resolver, keep: ["kept.example"]) {
-      $0 = RefresherSettings(Configuration())
-      $0.limits.unitsPerMinute = 20
+      $0 = Configuration()
+      $0.refresh.budgetPerMinute = 20
     }
     let names = (0..<100).map { "host\($0).d\($0).example" }
     func askAll() {
@@ -163,19 +163,21 @@ import Testing
 
   @Test func `the budget follows the configuration for billed and free providers`() throws {
     let text = { (text: String) in try Configuration.parse(text: text, fileName: "test") }
-    let defaults = RefresherSettings(try text("").configuration)
-    #expect(
-      defaults.limits == RefreshLimits(unitsPerMinute: 60, unitsPerDay: 10_000, transfersPerMinute: 1_200))
-    let given = RefresherSettings(
-      try text("[refresh]\nbudget_per_minute = 7\nbudget_per_day = 9").configuration)
-    #expect(given.limits == RefreshLimits(unitsPerMinute: 7, unitsPerDay: 9, transfersPerMinute: 7))
+    let defaults = try text("").configuration.refresh
+    #expect((defaults.budgetPerMinute, defaults.budgetPerDay, defaults.freePerMinute) == (60, 10_000, 1_200))
+    let given = try text("[refresh]\nbudget_per_minute = 7\nbudget_per_day = 9").configuration.refresh
+    #expect((given.budgetPerMinute, given.budgetPerDay, given.freePerMinute) == (7, 9, 7))
+    let spending = RefreshSpending(given, on: loop, ledger: nil, note: { _ in })
+    let item = RefreshSpending.Item(name: name("www.example"), isOnKeepList: true)
+    #expect((0..<20).count { _ in spending.take([item], .free) == [true] } == 7)
+    #expect((0..<20).count { _ in spending.take([item], Self.billed) == [true] } == 7)
   }
 
   @Test func `without billing the budget has no daily limit, except 0`() {
     for (perDay, expected) in [(3, 20), (0, 0)] {
-      let spending = RefreshSpending(
-        RefreshLimits(unitsPerMinute: 1_000, unitsPerDay: perDay, transfersPerMinute: 1_000), on: loop, ledger: nil,
-        note: { _ in })
+      var limits = Configuration().refresh
+      (limits.budgetPerMinute, limits.budgetPerDay, limits.freePerMinute) = (1_000, perDay, 1_000)
+      let spending = RefreshSpending(limits, on: loop, ledger: nil, note: { _ in })
       let item = RefreshSpending.Item(name: name("www.example"), isOnKeepList: true)
       #expect((0..<20).count { _ in spending.take([item], .free) == [true] } == expected)
       #expect((0..<20).count { _ in spending.take([item], Self.billed) == [true] } == perDay)

@@ -1,5 +1,6 @@
 // RefresherChangeTests.swift -- other settings for a refresher that is at work.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
@@ -26,7 +27,7 @@ import Testing
     RoutedQuestion(question: HTTPDNSQuestion(name: name(text), type: .a), route: 0)
   }
 
-  private var settings: RefresherSettings { RefresherScene.settings }
+  private var settings: Configuration { RefresherScene.settings }
 
   @Test func `a reload fetches new names of the keep list and continues with the others`() throws {
     let kept = RefresherScene(ResolverScene(on: loop, [provider]), keep: ["a.example"], preload: ["p.example"])
@@ -58,7 +59,7 @@ import Testing
     _ = try scene.scene.answer("www.example.com")
     try scene.use("www.example.com", times: 5)
     var later = settings
-    later.timing = RefreshTiming(fraction: 0.9, minimumTTL: 10_000_000_000)
+    later.refresh.at = 0.9
     scene.refresher.use(later, keep: [], preload: [])
     for _ in 0..<300 {
       loop.advance(by: .seconds(1))
@@ -69,7 +70,7 @@ import Testing
   }
 
   @Test func `a reload retains what was spent of an unchanged budget`() throws {
-    let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.limits.unitsPerDay = 2 }
+    let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.refresh.budgetPerDay = 2 }
     provider.traits.refreshPrice = .oneUnit
     func spend() throws {
       for text in ["a.example", "b.example"] {
@@ -81,12 +82,12 @@ import Testing
     try spend()
     #expect(provider.refreshes.count == 2)
     var same = settings
-    same.limits.unitsPerDay = 2
+    same.refresh.budgetPerDay = 2
     scene.refresher.use(same, keep: [], preload: [])
     loop.advance(by: .seconds(200))
     try spend()
     #expect(provider.refreshes.count == 2)
-    same.limits.unitsPerDay = 3
+    same.refresh.budgetPerDay = 3
     scene.refresher.use(same, keep: [], preload: [])
     loop.advance(by: .seconds(200))
     try spend()

@@ -165,7 +165,7 @@ private final class PairingUpstream: TestUpstream, @unchecked Sendable {
           ? .answer(.addresses(question.name, "192.0.2.1", ttl: 3000), after: .zero) : .failure(after: .milliseconds(5))
       }
     }
-    let scene = RefresherScene(ResolverScene(on: loop, providers)) { $0.limits.transfersPerMinute = 7 }
+    let scene = RefresherScene(ResolverScene(on: loop, providers)) { $0.refresh.freePerMinute = 7 }
     let names = (0..<20).map { "host\($0).example" }
     for name in names {
       _ = try scene.scene.answer(name)
@@ -184,7 +184,7 @@ private final class PairingUpstream: TestUpstream, @unchecked Sendable {
 
   @Test func `a budget that is spent has a line a minute`() throws {
     let provider = provider(ttl: 60)
-    let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.limits.transfersPerMinute = 1 }
+    let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.refresh.freePerMinute = 1 }
     let names = (0..<20).map { "host\($0).example" }
     for _ in 0..<590 {
       for name in names { scene.scene.ask(name) }

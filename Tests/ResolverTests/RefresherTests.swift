@@ -1,5 +1,6 @@
 // RefresherTests.swift -- names in use are fetched before they expire: which, when, from which upstream, at what cost.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
@@ -20,13 +21,16 @@ final class RefresherScene {
   private(set) var notes: [String] = []
   private let begin: BootInstant
 
-  static let settings = RefresherSettings(
-    timing: RefreshTiming(fraction: 0.75, minimumTTL: 10_000_000_000), heat: HeatPolicy(hotHits: 5, giveUpAfter: 3),
-    limits: RefreshLimits(unitsPerMinute: 60, unitsPerDay: 10_000, transfersPerMinute: 60), batches: true)
+  /// The default settings, but for the budget of transfers that are not billed.
+  static let settings: Configuration = {
+    var configuration = Configuration()
+    configuration.refresh.freePerMinute = 60
+    return configuration
+  }()
 
   init(
     _ scene: ResolverScene, keep: [String] = [], preload: [String] = [], types: [RecordType] = [.a],
-    _ configure: (inout RefresherSettings) -> Void = { _ in }
+    _ configure: (inout Configuration) -> Void = { _ in }
   ) {
     var settings = RefresherScene.settings
     configure(&settings)
@@ -136,7 +140,7 @@ final class RefresherScene {
 
   @Test func `hot_hits = 0 disables refreshing of hot names`() throws {
     let provider = provider()
-    let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.heat = HeatPolicy(hotHits: 0, giveUpAfter: 3) }
+    let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.refresh.hotHits = 0 }
     _ = try scene.scene.answer("www.example.com")
     try scene.use("www.example.com", times: 1000)
     loop.advance(by: .seconds(100))
@@ -167,7 +171,7 @@ final class RefresherScene {
 
   @Test func `refreshes beyond the budget are postponed`() throws {
     let provider = provider(ttl: 60)
-    let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.limits.transfersPerMinute = 7 }
+    let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.refresh.freePerMinute = 7 }
     let names = (0..<20).map { "host\($0).example" }
     for name in names { _ = try scene.scene.answer(name) }
     for _ in 0..<600 {
@@ -209,7 +213,7 @@ final class RefresherScene {
 
   @Test func `without batches both families still travel together`() throws {
     let provider = provider(mostNames: 5)
-    let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.batches = false }
+    let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.refresh.batch = false }
     for name in ["one.example", "two.example"] {
       for type in [RecordType.a, .aaaa] {
         _ = try scene.scene.answer(name, type)

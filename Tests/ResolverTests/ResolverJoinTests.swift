@@ -9,6 +9,7 @@ import Testing
 
 @testable import ForwarderTestSupport
 @testable import Frontend
+@testable import Refresh
 @testable import Resolver
 @testable import Upstreams
 
@@ -21,9 +22,9 @@ import Testing
     stale.provider.servers = 3
     stale.providerNow(step)
     let question = RefreshedQuestion(
-      asked: RoutedQuestion(question: HTTPDNSQuestion(name: stale.www, type: .a), route: 0), heat: 0)
+      asked: RoutedQuestion(question: HTTPDNSQuestion(name: stale.www, type: .a), route: 0), hash: 0, heat: .inactive)
     Task(executorPreference: stale.loop) { [resolver = stale.scene.resolver] in
-      _ = await resolver.refresh([question], from: 0)
+      _ = await resolver.refresh([question], from: .provider(0))
     }
     stale.loop.advance(by: ahead)
     #expect(stale.provider.count == 2)

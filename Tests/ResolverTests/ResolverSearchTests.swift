@@ -11,6 +11,7 @@ import Testing
 
 @testable import ForwarderTestSupport
 @testable import Frontend
+@testable import Refresh
 @testable import Resolver
 @testable import Upstreams
 
@@ -224,14 +225,14 @@ import Testing
     let asked = RoutedQuestion(
       question: HTTPDNSQuestion(name: name("web.corp.example"), type: .a), route: Route.Number.search)
     func source() -> EntrySource? {
-      scene.resolver.assumeIsolated { $0.refreshSource(asked, after: .localDNS) }
+      scene.resolver.assumeIsolated { $0.upstream(for: asked, after: .localDNS) }
     }
     #expect(source() == .localDNS)
     // The provider is asked once in a while whether it denies the name still: by a client's question.
     loop.advance(by: .seconds(61))
     #expect(source() == nil)
     let refreshed = loop.run { [resolver = scene.resolver] in
-      await resolver.refresh([RefreshedQuestion(asked: asked, heat: 0)], from: 0)
+      await resolver.refresh([RefreshedQuestion(asked: asked, hash: 0, heat: .inactive)], from: .provider(0))
     }
     #expect(refreshed == [false])
   }

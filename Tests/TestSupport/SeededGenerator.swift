@@ -1,7 +1,7 @@
 // SeededGenerator.swift -- random numbers that a printed seed brings back.
 
+import EventLoop
 import Glibc
-import Refresh
 
 /// The same numbers for the same seed, on every machine.
 public struct SeededGenerator: RandomNumberGenerator, Sendable {

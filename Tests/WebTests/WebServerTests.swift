@@ -5,6 +5,7 @@ import EventLoop
 import Frontend
 import HTTPTestSupport
 import MessageCache
+import Refresh
 import Resolver
 import Synchronization
 import Testing

@@ -8,6 +8,7 @@ import HTTPServer
 import JSON
 import MessageCache
 import Ranking
+import Refresh
 import Resolver
 import Telemetry
 

@@ -10,6 +10,7 @@ import HTTPServer
 import JSON
 import MessageCache
 import Ranking
+import Refresh
 import Resolver
 import Store
 import Telemetry

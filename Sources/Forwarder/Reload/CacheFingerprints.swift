@@ -8,6 +8,7 @@ import DNSWire
 import LocalDNS
 import MessageCache
 import Persistence
+import Refresh
 import Resolver
 import Upstreams
 

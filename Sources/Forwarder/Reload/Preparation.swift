@@ -7,6 +7,7 @@ import Frontend
 import LocalDNS
 import Logging
 import MessageCache
+import Refresh
 import Resolver
 import Routing
 import Upstreams

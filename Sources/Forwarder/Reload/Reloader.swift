@@ -9,6 +9,7 @@ import Frontend
 import Logging
 import MessageCache
 import Persistence
+import Refresh
 import Resolver
 import Synchronization
 import Telemetry

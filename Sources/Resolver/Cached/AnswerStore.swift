@@ -29,10 +29,8 @@ struct CachedAnswer {
 
 /// An answer that was stored, for the schedule of refreshes.
 struct StoredAnswer {
-  /// The cache's hash of the question's key.
-  var hash: UInt64
   /// The hash of the key under which it is stored, which leaves out a client subnet that does not matter.
-  var entryHash: UInt64
+  var hash: UInt64
   var life: EntryLife
   /// Whether it is NXDOMAIN, stored for every type.
   var isNXDOMAIN: Bool
@@ -280,8 +278,7 @@ final class AnswerStore {
       withKey(name, asked.nameErrorScope) { _ = cache.remove($0) }
     }
     guard isStored else { return nil }
-    return StoredAnswer(
-      hash: asked.key.keyedHash, entryHash: hash, life: life, isNXDOMAIN: isForEveryType, storedAt: now.nanoseconds)
+    return StoredAnswer(hash: hash, life: life, isNXDOMAIN: isForEveryType, storedAt: now.nanoseconds)
   }
 
   private func life(of answer: FinishedAnswer, _ asked: ResolverQuestion, _ origin: EntryOrigin) -> EntryLife {

@@ -5,6 +5,7 @@
 import DNSWire
 import EventLoop
 import MessageCache
+import Refresh
 
 /// A summary of the cache.
 package struct CacheOverview: Sendable {

@@ -5,6 +5,7 @@ import EventLoop
 import HTTPDNS
 import MessageCache
 import Ranking
+import Refresh
 
 /// One entry of the cache.
 package struct EntryReport: Sendable {
@@ -110,18 +111,4 @@ package struct FailureReport: Sendable {
   package var waits: Duration
   /// Why it failed, human-readable.
   package var reason: String
-}
-
-/// When an entry is refreshed before it expires.
-package enum RefreshPlan: Sendable, Equatable {
-  /// Not at all, until a client asks after it has expired.
-  case none
-  /// Now: it is in flight, or waits for others to share a transfer.
-  case inFlight
-  /// After this time, regardless of hits: the name is in `refresh.keep`.
-  case keepList(in: Duration)
-  /// After this time: it is in use.
-  case hot(in: Duration)
-  /// After this time, if it has this many more hits by then.
-  case ifHit(times: UInt32, in: Duration)
 }

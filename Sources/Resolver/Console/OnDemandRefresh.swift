@@ -4,6 +4,7 @@ import DNSWire
 import EventLoop
 import HTTPDNS
 import MessageCache
+import Refresh
 
 /// The result of refreshing one question.
 package struct RefreshReport: Sendable {

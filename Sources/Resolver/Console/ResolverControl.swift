@@ -3,6 +3,7 @@
 import DNSWire
 import EventLoop
 import MessageCache
+import Refresh
 import Upstreams
 
 /// What a flush removed.

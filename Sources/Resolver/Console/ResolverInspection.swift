@@ -6,6 +6,7 @@ import EventLoop
 import Frontend
 import MessageCache
 import Ranking
+import Refresh
 import Upstreams
 
 extension Resolver {

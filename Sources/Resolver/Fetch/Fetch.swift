@@ -9,6 +9,7 @@ import FairShares
 import Frontend
 import HTTPDNS
 import MessageCache
+import Refresh
 import Upstreams
 
 final class Fetch: QuestionInFlight {

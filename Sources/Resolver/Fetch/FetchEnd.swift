@@ -10,6 +10,7 @@ import Frontend
 import HTTPDNS
 import MessageCache
 import Ranking
+import Refresh
 import Upstreams
 
 extension Resolver {
@@ -123,12 +124,12 @@ extension Resolver {
       &answer.response, to: question.name, hash: asked.key.keyedHash,
       isPlain: !question.dnssecOK && !answer.response.isAuthenticated)
     guard let stored = store.insert(answer, to: asked, origin, now: loop.now) else { return answer }
-    refresher?.schedule(stored)
+    refresher?.schedule(asked.key.keyedHash, stored.life, isNXDOMAIN: stored.isNXDOMAIN, storedAt: stored.storedAt)
     guard let ranker, ranker.measures else { return answer }
     let hasSeveral = answer.response.rotation.size > 0 || hidden?.all != nil
-    guard hasSeveral || ranker.comparesFamilies || ranker.measures(stored.entryHash) else { return answer }
+    guard hasSeveral || ranker.comparesFamilies || ranker.measures(stored.hash) else { return answer }
     ranker.stored(
-      question.name, question.type, hash: stored.entryHash, isKept: refresher?.isOnKeepList(question) ?? false,
+      question.name, question.type, hash: stored.hash, isKept: refresher?.isOnKeepList(question) ?? false,
       for: origin.client, hiding: hidden)
     return answer
   }

@@ -16,6 +16,7 @@ import HTTPClient
 import HTTPDNS
 import HTTPMessage
 import Logging
+import Refresh
 import Telemetry
 
 /// A provider over HTTP.

@@ -1,5 +1,6 @@
 // Life.swift -- a resolver with its clients and its provider on a virtual clock, for hours or weeks.
 
+import Configuration
 import DNSWire
 import EventLoop
 import Glibc
@@ -56,13 +57,12 @@ final class Life {
         RoutedQuestion(question: HTTPDNSQuestion(name: host.name, type: $0), route: Route.Number.standard)
       }
     }
+    var configuration = Configuration()
+    (configuration.refresh.hotHits, configuration.refresh.giveUpAfter) = (LifePlan.hotHits, LifePlan.giveUpAfter)
+    (configuration.refresh.budgetPerMinute, configuration.refresh.budgetPerDay) = (plan.perMinute, plan.perDay)
+    (configuration.refresh.freePerMinute, configuration.refresh.batch) = (0, plan.batches)
     refresher = Refresher(
-      RefresherSettings(
-        timing: RefreshTiming(fraction: 0.75, minimumTTL: 10 * second),
-        heat: HeatPolicy(hotHits: LifePlan.hotHits, giveUpAfter: LifePlan.giveUpAfter),
-        limits: RefreshLimits(unitsPerMinute: plan.perMinute, unitsPerDay: plan.perDay, transfersPerMinute: 0),
-        batches: plan.batches),
-      keep: kept, preload: [], resolver: scene.resolver, cache: scene.cache, loop: loop
+      configuration, keep: kept, preload: [], resolver: scene.resolver, cache: scene.cache, loop: loop
     ) { _ in }
     judge = LifeJudge(plan, zone, weather, now: { [loop] in loop.now.nanoseconds }) { [refresher] in
       refresher.counters.overBudget

@@ -7,6 +7,7 @@ import EventLoop
 import HTTPClient
 import HTTPDNS
 import HTTPMessage
+import Refresh
 import TestSupport
 
 @testable import ForwarderTestSupport

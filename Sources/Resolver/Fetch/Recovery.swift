@@ -2,6 +2,8 @@
 
 import EventLoop
 import FairShares
+import MessageCache
+import Refresh
 import Upstreams
 
 /// What to fetch again when a provider recovers, and when to act on a recovery. Resolver's loop only.
@@ -79,7 +81,7 @@ extension Resolver {
   private func fetchAgain(_ stale: Fetch) {
     let asked = stale.asked
     guard inFlight[asked.key] == nil, !places.isFull, store.freshAnswer(to: asked, now: loop.now) == nil,
-      refresher?.takeFromBudget([asked.routed], refreshSource(asked.routed, after: .unknown)).first ?? true
+      refresher?.takeFromBudget([asked.routed], upstream(for: asked.routed, after: .unknown)).first ?? true
     else { return }
     start(makeRefresh(asked))
   }

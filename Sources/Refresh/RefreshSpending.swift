@@ -2,11 +2,10 @@
 //
 // Resolver's loop only.
 
+import Configuration
 import DNSWire
 import EventLoop
 import FairShares
-import Refresh
-import Upstreams
 
 /// The budgets for refreshing: one for providers that bill, one for other upstreams.
 final class RefreshSpending {
@@ -20,12 +19,24 @@ final class RefreshSpending {
   private struct Account {
     var budget: RefreshBudget
     var shares = RefreshShares<DomainKey>()
+
+    mutating func take(_ item: Item, units: Int, now: Int64) -> Bool {
+      guard units > 0 else { return true }
+      guard !item.isOnKeepList else { return budget.take(units, .keepList, now: now) }
+      let domain = DomainKey(of: item.name)
+      let left = budget.room(.inUse, now: now)
+      guard shares.admits(domain, units, limit: budget.limitInUse, left: left, now: now),
+        budget.take(units, .inUse, now: now)
+      else { return false }
+      shares.spend(domain, units, now: now)
+      return true
+    }
   }
 
   private let loop: any Loop
   private let ledger: RefreshLedger?
   private let note: (String) -> Void
-  private var limits: RefreshLimits
+  private var limits: Configuration.Refresh
   private var billed: Account
   private var free: Account
   private var nextNote = BootInstant(nanoseconds: .min)
@@ -40,36 +51,31 @@ final class RefreshSpending {
   /// - Parameters:
   ///   - ledger: saves what is spent across restarts.
   ///   - note: logs one line when a budget is used up.
-  init(_ limits: RefreshLimits, on loop: any Loop, ledger: RefreshLedger?, note: @escaping (String) -> Void) {
+  init(
+    _ limits: Configuration.Refresh, on loop: any Loop, ledger: RefreshLedger?, note: @escaping (String) -> Void
+  ) {
     self.loop = loop
     self.ledger = ledger
     self.note = note
     self.limits = limits
-    billed = Account(budget: RefreshBudget(perMinute: limits.unitsPerMinute, perDay: limits.unitsPerDay))
-    free = Account(budget: RefreshSpending.freeBudget(limits))
+    (billed, free) = (Account(budget: limits.billedBudget), Account(budget: limits.freeBudget))
     // Transfers that are not billed have no limit per day, so earlier ones do not count.
     ledger?.restore(&billed.budget)
     ledger?.save { [weak self] in self.map { $0.billed.budget.spentOfDay(now: $0.loop.now.nanoseconds) } ?? [] }
   }
 
-  /// The budget for upstreams that do not bill. With a limit of 0 units per day, nothing at all is refreshed.
-  private static func freeBudget(_ limits: RefreshLimits) -> RefreshBudget {
-    RefreshBudget(perMinute: limits.unitsPerDay == 0 ? 0 : limits.transfersPerMinute, perDay: nil)
-  }
-
-  /// Changes the limits. Units spent in the last day still count.
-  func use(_ limits: RefreshLimits) {
+  /// Changes the limits. Units spent in the last day still count. What the keep list needs has to be reserved again.
+  func use(_ limits: Configuration.Refresh) {
     loop.assertCurrent()
-    guard self.limits != limits else { return }
+    let isSame =
+      self.limits.budgetPerMinute == limits.budgetPerMinute && self.limits.budgetPerDay == limits.budgetPerDay
+      && self.limits.freePerMinute == limits.freePerMinute
+    guard !isSame else { return }
     self.limits = limits
     let now = loop.now.nanoseconds
-    var next = RefreshBudget(perMinute: limits.unitsPerMinute, perDay: limits.unitsPerDay)
-    for spent in billed.budget.spentOfDay(now: now) { next.restore(spent, now: now) }
-    next.needOfKeepList = billed.budget.needOfKeepList
-    billed.budget = next
-    var other = RefreshSpending.freeBudget(limits)
-    other.needOfKeepList = free.budget.needOfKeepList
-    free.budget = other
+    let spent = billed.budget.spentOfDay(now: now)
+    (billed.budget, free.budget) = (limits.billedBudget, limits.freeBudget)
+    for spent in spent { billed.budget.restore(spent, now: now) }
   }
 
   /// Reserves a part of both budgets for questions of `refresh.keep`.
@@ -98,7 +104,10 @@ final class RefreshSpending {
     var isBegun = false
     for (index, item) in items.enumerated().sorted(by: { $0.1.isOnKeepList && !$1.1.isOnKeepList }) {
       let units = price.perAnswer + (isBegun ? 0 : price.perTransfer)
-      taken[index] = take(item, units: units, isBilled: price.isBilled)
+      let now = loop.now.nanoseconds
+      taken[index] =
+        price.isBilled ? billed.take(item, units: units, now: now) : free.take(item, units: units, now: now)
+      if taken[index], price.isBilled, units > 0 { ledger?.didSpend() }
       isBegun = isBegun || taken[index]
     }
     guard taken.contains(false) else { return taken }
@@ -108,26 +117,13 @@ final class RefreshSpending {
     }
     return taken
   }
+}
 
-  private func take(_ item: Item, units: Int, isBilled: Bool) -> Bool {
-    let now = loop.now.nanoseconds
-    let isTaken =
-      isBilled
-      ? RefreshSpending.take(item, units: units, of: &billed, now: now)
-      : RefreshSpending.take(item, units: units, of: &free, now: now)
-    if isTaken, isBilled, units > 0 { ledger?.didSpend() }
-    return isTaken
-  }
+extension Configuration.Refresh {
+  fileprivate var billedBudget: RefreshBudget { RefreshBudget(perMinute: budgetPerMinute, perDay: budgetPerDay) }
 
-  private static func take(_ item: Item, units: Int, of account: inout Account, now: Int64) -> Bool {
-    guard units > 0 else { return true }
-    guard !item.isOnKeepList else { return account.budget.take(units, .keepList, now: now) }
-    let domain = DomainKey(of: item.name)
-    let left = account.budget.room(.inUse, now: now)
-    guard account.shares.admits(domain, units, limit: account.budget.limitInUse, left: left, now: now),
-      account.budget.take(units, .inUse, now: now)
-    else { return false }
-    account.shares.spend(domain, units, now: now)
-    return true
+  /// The budget for upstreams that do not bill. With a limit of 0 units per day, nothing at all is refreshed.
+  fileprivate var freeBudget: RefreshBudget {
+    RefreshBudget(perMinute: budgetPerDay == 0 ? 0 : freePerMinute, perDay: nil)
   }
 }

@@ -8,8 +8,6 @@
 import EventLoop
 import Files
 import Persistence
-import Refresh
-import Upstreams
 
 /// The units spent in the last day, on disk.
 package final class RefreshLedger {

@@ -1,7 +1,7 @@
 // EntrySource.swift -- the source of a cache entry, as the one octet that the entry stores.
 
 /// The source of a cache entry.
-package enum EntrySource: Hashable {
+package enum EntrySource: Hashable, Sendable {
   /// The daemon itself, or a provider that is no longer configured.
   case unknown
   /// A plain resolver.
@@ -11,7 +11,7 @@ package enum EntrySource: Hashable {
 
   private static let firstProvider = 2
 
-  init(number: UInt8) {
+  package init(number: UInt8) {
     switch number {
     case 0: self = .unknown
     case 1: self = .localDNS

@@ -8,6 +8,12 @@ package struct RefreshPrice: Hashable, Sendable {
   /// The additional cost of each expected answer.
   package var perAnswer: Int
 
+  package init(isBilled: Bool, perTransfer: Int, perAnswer: Int) {
+    self.isBilled = isBilled
+    self.perTransfer = perTransfer
+    self.perAnswer = perAnswer
+  }
+
   /// The cost of a transfer that is not billed.
   package static let free = RefreshPrice(isBilled: false, perTransfer: 1, perAnswer: 0)
 }

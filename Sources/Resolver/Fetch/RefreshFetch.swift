@@ -1,0 +1,137 @@
+// RefreshFetch.swift -- fetches cached answers again while no client waits for them.
+//
+// Resolver's loop only.
+
+import DNSWire
+import EventLoop
+import FairShares
+import HTTPDNS
+import MessageCache
+import Refresh
+import Upstreams
+
+extension Resolver {
+  /// Refreshes an answer that a client has just been served: stale data, or an answer of another network.
+  func refreshServed(_ asked: ResolverQuestion, for client: ClientKey) {
+    let now = loop.now
+    let domain = DomainKey(of: asked.question.name)
+    guard inFlight[asked.key] == nil, !places.isFull, !isRemembered(asked, of: domain) else { return }
+    let entry = store.find(asked, now: now)
+    // Without stale data the client would have had to wait, so the limits of clients apply.
+    guard store.freshAnswer(to: asked, entry, now: now) != nil else {
+      let isPinned = refresher?.isOnKeepList(asked.question) ?? false
+      let limit = isPinned ? nil : missLimit(asked, client, domain, isInUse: entry?.isInUse ?? false)
+      if let limit {
+        counters.shares.add(limit, stale: true)
+        return onLimit(.share(limit))
+      }
+      return start(makeRefresh(asked, for: isPinned ? .ourselves : client))
+    }
+    // A fresh answer of another network costs one transfer of the refresh budget.
+    let state = cache.state(hash: asked.key.keyedHash)
+    guard let source = upstream(for: asked.routed, after: EntrySource(number: state?.source ?? 0)),
+      refresher?.takeFromBudget([asked.routed], source).first ?? true
+    else { return }
+    let fetch = makeRefresh(asked)
+    fetch.state.attemptBegins(now: now)
+    let heat = state.flatMap { refresher?.heat(of: $0) }
+    if let heat { fetch.heat = heat.rawValue } else { inherit(fetch) }
+    loop.startTask { _ = await self.send([fetch], to: self.provider(source)) }
+  }
+
+  package func refresh(_ questions: [RefreshedQuestion], from source: EntrySource) async -> [Bool] {
+    var results = questions.map { _ in false }
+    // A reload may take the provider away before `send` begins.
+    let provider = provider(source)
+    if case .provider = source {
+      // Half of the places are reserved for clients.
+      guard provider != nil, places.count + questions.count <= settings.maxInFlight / 2 else { return results }
+    }
+    var fetches: [(number: Int, fetch: Fetch)] = []
+    for (number, wanted) in questions.enumerated() {
+      guard let asked = question(wanted.asked) else { continue }
+      results[number] = inFlight[asked.key] != nil
+      let fetch = inFlight[asked.key] ?? makeRefresh(asked)
+      fetch.heat = wanted.heat.rawValue
+      guard !results[number] else { continue }
+      fetch.state.attemptBegins(now: loop.now)
+      fetches.append((number, fetch))
+    }
+    guard !fetches.isEmpty else { return results }
+    for (begun, hasAnswer) in zip(fetches, await send(fetches.map(\.fetch), to: provider)) {
+      results[begun.number] = hasAnswer
+    }
+    return results
+  }
+
+  /// Asks a provider for fetches that have begun, and ends them; nil asks LocalDNS for the only one.
+  ///
+  /// - Returns: for each of them, whether it has an answer.
+  private func send(_ fetches: [Fetch], to provider: (any Upstream)?) async -> [Bool] {
+    guard let provider else {
+      let route = fetches[0].route
+      let result = await askLocal(fetches[0], isFallback: !route.providers.isEmpty)
+      return [end(fetches[0], route.isSearched ? result.unlessNXDOMAIN : result)]
+    }
+    let sentAt = loop.now
+    let results = await provider.refresh(fetches.map(\.question), deadline: sentAt + ResolverSettings.answerBy)
+    if case .failure(let reason) = results { note(provider.name, reason) }
+    return fetches.map { fetch in
+      switch results.flatMap({ $0[fetch.question] ?? .failure(.unserved) }) {
+      case .success(let reply):
+        let source = AnswerSource.provider(provider.name, server: reply.server)
+        var result = finish(reply.answer, from: provider, source, to: fetch.asked)
+        share(reply.answer, result.answer, to: fetch.asked, from: provider, sentAt: sentAt)
+        // An empty reply may mean "not in the list", which says nothing about a name that was in the list.
+        if result.answer?.isAmbiguous == true { result.result = .failure(.unserved) }
+        // Below a search domain one provider's NXDOMAIN does not suffice.
+        return end(fetch, fetch.route.isSearched ? result.unlessNXDOMAIN : result)
+      case .failure(let reason): return end(fetch, .failure(reason))
+      }
+    }
+  }
+
+  /// Returns whether the refresh has an answer.
+  private func end(_ fetch: Fetch, _ result: FetchResult) -> Bool {
+    afterAttempt(fetch, fetch.state.refreshEnded(result, isSearched: maySearch(fetch.route)))
+    return result.failure == nil
+  }
+
+  package func askAgain(_ asked: RoutedQuestion) async -> Bool {
+    await resolve(asked.question, route: asked.route, fresh: true).failure == nil
+  }
+
+  // MARK: Sources
+
+  package func scope(of asked: RoutedQuestion) -> CacheScope? {
+    configuration.route(asked.route).map { store.scope(asked.question, $0) }
+  }
+
+  package func refreshSource(_ asked: RoutedQuestion, after source: EntrySource) -> RefreshSource? {
+    upstream(for: asked, after: source).map { source in
+      RefreshSource(source, mostNames: provider(source)?.mostNames ?? 0)
+    }
+  }
+
+  package func refreshPrice(of source: EntrySource) -> RefreshPrice { provider(source)?.refreshPrice ?? .free }
+
+  private func provider(_ source: EntrySource) -> (any Upstream)? {
+    guard case .provider(let number) = source else { return nil }
+    return configuration.place(ofProvider: number).map { upstreams[$0] }
+  }
+
+  /// It is the source itself. If LocalDNS answered instead of a provider, it is a provider as soon as one is fit again.
+  func upstream(for asked: RoutedQuestion, after source: EntrySource) -> EntrySource? {
+    guard let route = configuration.route(asked.route) else { return nil }
+    func isFit(_ index: Int) -> Bool {
+      upstreams[index].isFit && !upstreams[index].answersAtOnce && upstreams[index].serves(asked.question)
+    }
+    if source == .localDNS, route.isSearched { return localDNSComesFirst(asked.question, route) ? .localDNS : nil }
+    if case .provider(let number) = source, let index = configuration.place(ofProvider: number) {
+      return route.providers.contains(index) && isFit(index) ? source : nil
+    }
+    if let index = route.providers.first(where: isFit) { return .provider(configuration.providerNumbers[index]) }
+    guard source == .localDNS || route.providers.isEmpty else { return nil }
+    return local?.hasServers(route.localServers) ?? false ? .localDNS : nil
+  }
+}
