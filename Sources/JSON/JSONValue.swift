@@ -10,7 +10,8 @@ package enum JSONLimit {
 
 /// Why a text is not read.
 package enum JSONRefusal: Error {
-  /// Broken syntax, invalid UTF-8, a NUL character, a member twice, or a number beyond 64 bits.
+  /// Broken syntax, invalid UTF-8 or half a surrogate pair, a NUL character, a member twice, more than 256 members, a number
+  /// beyond 64 bits, or a root that is neither array nor object.
   case syntax
   /// It exceeds the limit.
   case tooLarge

@@ -17,7 +17,8 @@ extern "C" {
 #endif
 
 enum {
-  /// The largest text in octets, about the size of the largest DNS message with addresses as text.
+  /// The usual limit of a text in octets, and the size of the parser that a thread keeps: about the largest DNS message with
+  /// addresses as text.
   JSON_MAXIMUM_OCTETS = 65536,
   /// The deepest nesting of arrays and objects. An answer has three levels.
   JSON_MAXIMUM_DEPTH = 16,

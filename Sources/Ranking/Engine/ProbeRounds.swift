@@ -26,7 +26,7 @@ final class ProbeRounds {
   var onEnd: ((ProbeRound) -> Void)?
   /// Called when a round has to make room for one of a name that is used more.
   var onDisplaced: ((UInt64) -> Void)?
-  /// Called when `waitingDue` may have become earlier.
+  /// Called when probes that waited were sent, and the time of the next one is known.
   var onWait: (() -> Void)?
   let prober: any AddressProber
   private let network: CurrentNetwork
