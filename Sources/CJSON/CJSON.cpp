@@ -236,9 +236,10 @@ json_kind json_kind_of(json_value value) {
   return JSON_NULL;
 }
 
-bool json_find(json_value object, const char *name, size_t count, json_value *member) {
+bool json_find(json_value object, const void *name, size_t count, json_value *member) {
   dom::element found;
-  if (element_of(object).at_key(std::string_view(name, count)).get(found) != simdjson::SUCCESS) return false;
+  const std::string_view key(static_cast<const char *>(name), count);
+  if (element_of(object).at_key(key).get(found) != simdjson::SUCCESS) return false;
   *member = value_of(found);
   return true;
 }

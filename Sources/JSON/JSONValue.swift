@@ -72,9 +72,17 @@ package struct JSONValue {
   }
 
   /// The member of an object with that name; nil if it does not exist or is null, or if this is not an object.
-  package subscript(name: String) -> JSONValue? {
+  package subscript(name: StaticString) -> JSONValue? { name.withUTF8Buffer { member($0) } }
+
+  /// The same by a name that is not known when the program is built.
+  package func member(named name: String) -> JSONValue? {
+    var name = name
+    return name.withUTF8 { member($0) }
+  }
+
+  private func member(_ name: UnsafeBufferPointer<UInt8>) -> JSONValue? {
     var member = json_value()
-    let isFound = json_find(handle, name, name.utf8.count, &member)
+    let isFound = json_find(handle, UnsafeRawPointer(name.baseAddress), name.count, &member)
     return isFound && json_kind_of(member) != JSON_NULL ? JSONValue(handle: member) : nil
   }
 

@@ -82,7 +82,7 @@ void json_close(json_text *text);
 json_kind json_kind_of(json_value value);
 
 /// Finds a member of an object by name; returns false if it does not exist or the value is not an object.
-bool json_find(json_value object, const char *name, size_t count, json_value *member);
+bool json_find(json_value object, const void *name, size_t count, json_value *member);
 
 /// The number of elements of an array or members of an object; 0 for other values.
 size_t json_count(json_value value);

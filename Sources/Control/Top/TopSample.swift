@@ -204,7 +204,7 @@ func withStats<Value>(
 
 extension JSONValue {
   fileprivate func member(_ name: String) throws(UnreadableStats) -> JSONValue {
-    guard let member = self[name] else { throw UnreadableStats() }
+    guard let member = member(named: name) else { throw UnreadableStats() }
     return member
   }
 
@@ -220,13 +220,13 @@ extension JSONValue {
 
   /// Returns an integer member, or `absent` if it is missing.
   fileprivate func number(_ name: String, absent: UInt64? = nil) throws(UnreadableStats) -> UInt64 {
-    if let absent, self[name] == nil { return absent }
+    if let absent, member(named: name) == nil { return absent }
     return try member(name).counter()
   }
 
   /// Returns a string member, or `absent` if it is missing.
   func text(_ name: String, absent: String? = nil) throws(UnreadableStats) -> String {
-    if let absent, self[name] == nil { return absent }
+    if let absent, member(named: name) == nil { return absent }
     return try member(name).string()
   }
 

@@ -62,7 +62,7 @@ struct DNSJSONReader {
   }
 
   private mutating func records(
-    _ member: String, of root: JSONValue, isWanted: (RecordType) -> Bool
+    _ member: StaticString, of root: JSONValue, isWanted: (RecordType) -> Bool
   ) throws(HTTPDNSFailure) -> [ResourceRecord] {
     guard let section = root[member] else { return [] }
     guard section.isArray else {
@@ -85,7 +85,7 @@ struct DNSJSONReader {
 
   /// Reads a record. One without a TTL is not kept for later.
   private func record(
-    _ element: JSONValue, _ type: RecordType, in section: String
+    _ element: JSONValue, _ type: RecordType, in section: StaticString
   ) throws(HTTPDNSFailure) -> ResourceRecord {
     guard let name = element["name"]?.octets else { throw .unreadable(.shape("\(section)[].name")) }
     guard let data = element["data"], data.isString else { throw .unreadable(.shape("\(section)[].data")) }
