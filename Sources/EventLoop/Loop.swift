@@ -44,6 +44,7 @@ extension Loop {
   /// A continuation resumes on the executor that its task prefers. Without that preference it would be a thread of the global
   /// pool, even in an actor on this loop.
   @discardableResult
+  @inlinable
   public func startTask<Value: Sendable>(_ work: @escaping @isolated(any) () async -> Value) -> Task<Value, Never> {
     assertCurrent()
     // A closure around it would cost an allocation for each task.
