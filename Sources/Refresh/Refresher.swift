@@ -362,11 +362,11 @@ package final class Refresher: @unchecked Sendable {
   private func isCurrent(_ element: DueQueue.Element, _ state: EntryState) -> Bool {
     if let due = statuses[element.ticket]?.due { return due == element.due }
     let lifetime = state.expiresAt - state.storedAt
-    return [timing, earlierTiming].contains { timing in
-      guard let timing else { return false }
-      return element.due == timing.due(storedAt: state.storedAt, lifetime: lifetime, jitter: jitter(state.storedAt))
+    func isDue(by timing: RefreshTiming) -> Bool {
+      element.due == timing.due(storedAt: state.storedAt, lifetime: lifetime, jitter: jitter(state.storedAt))
         || element.due == timing.lastLook(storedAt: state.storedAt, lifetime: lifetime)
     }
+    return isDue(by: timing) || earlierTiming.map(isDue(by:)) ?? false
   }
 
   private func isDue(_ element: DueQueue.Element, now: Int64) {
