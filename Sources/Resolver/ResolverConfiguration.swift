@@ -2,6 +2,7 @@
 //
 // Resolver's loop only. A reload replaces it; a question in flight keeps the one that it began with.
 
+import Refresh
 import Routing
 import Upstreams
 
@@ -21,6 +22,8 @@ package final class ResolverConfiguration: @unchecked Sendable {
       settings.routes[number].number = UInt16(number)
       let providers = settings.routes[number].providers.map { upstreams[$0] }
       settings.routes[number].tellsDNSSECFlags = providers.isEmpty || providers.contains(where: \.knowsDNSSECFlags)
+      settings.routes[number].sendsRequests = providers.contains { !$0.answersAtOnce }
+      settings.routes[number].isBilled = providers.contains { $0.refreshPrice.isBilled }
       let bounds = providers.filter(\.passesClientSubnet).map(\.subnetsPerName)
       settings.routes[number].asksForSubnets = !bounds.isEmpty
       settings.routes[number].subnetsPerName = bounds.contains(0) ? 0 : bounds.max() ?? 0

@@ -121,10 +121,8 @@ extension Resolver {
   func missLimit(
     _ asked: ResolverQuestion, _ client: ClientKey, _ domain: DomainKey, isInUse: Bool
   ) -> ShareLimit? {
-    let providers = asked.route.providers.lazy.map { asked.configuration.upstreams[$0] }
-    guard providers.contains(where: { !$0.answersAtOnce }) else { return nil }
-    let isBilled = providers.contains { $0.refreshPrice.isBilled }
-    switch misses.take(client, domain, isBilled: isBilled, isInUse: isInUse, now: loop.now.nanoseconds) {
+    guard asked.route.sendsRequests else { return nil }
+    switch misses.take(client, domain, isBilled: asked.route.isBilled, isInUse: isInUse, now: loop.now.nanoseconds) {
     case .client: return .missesPerClient
     case .domain: return .missesPerDomain
     case nil: return nil
