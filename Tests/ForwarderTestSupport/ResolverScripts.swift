@@ -98,7 +98,7 @@ final class ScriptedUpstream: TestUpstream, @unchecked Sendable {
   var patience = Patience()
   var pace: UpstreamPace {
     UpstreamPace(
-      isSilent: patience.isSilent(now: loop.now), shortPatience: patience.short(), verdicts: patience.verdicts)
+      isSilent: patience.isSilent(now: loop.now), shortPatience: patience.short, verdicts: patience.verdicts)
   }
   private let loop: any Loop
 

@@ -20,32 +20,32 @@ import Testing
   }
 
   @Test mutating func `the usual time is the median of the latest verdicts, between 20 and 250 ms`() {
-    #expect(patience.usual() == .microseconds(37_500))
+    #expect(patience.usual == .microseconds(37_500))
     for (number, time) in [10, 30, 40, 35, 900].enumerated() { _ = verdict(number, after: time) }
-    #expect(patience.usual() == .milliseconds(35))
+    #expect(patience.usual == .milliseconds(35))
     for number in 10..<30 { _ = verdict(number, after: 1) }
-    #expect(patience.usual() == .milliseconds(20))
+    #expect(patience.usual == .milliseconds(20))
     for number in 30..<50 { _ = verdict(number, after: 2000) }
-    #expect(patience.usual() == .milliseconds(250))
+    #expect(patience.usual == .milliseconds(250))
   }
 
   @Test mutating func `of one domain a verdict counts once a second`() {
     for _ in 0..<30 { _ = verdict(1, after: 100) }
     for number in 2...4 { _ = verdict(number, after: 40) }
-    #expect(patience.usual() == .milliseconds(40))
+    #expect(patience.usual == .milliseconds(40))
     for _ in 0..<5 {
       now = now + .seconds(1)
       _ = verdict(1, after: 100)
     }
-    #expect(patience.usual() == .milliseconds(100))
+    #expect(patience.usual == .milliseconds(100))
   }
 
   @Test mutating func `slow names of one client do not decide what is usual`() {
     for number in 0..<5 { _ = verdict(number, after: 30) }
     for number in 10..<40 { _ = verdict(number, of: 9, after: 400) }
-    #expect(patience.usual() == .milliseconds(30))
+    #expect(patience.usual == .milliseconds(30))
     for number in 50..<55 { _ = verdict(number, of: 2, after: 400) }
-    #expect(patience.usual() == .milliseconds(250))
+    #expect(patience.usual == .milliseconds(250))
   }
 
   @Test(arguments: [([1, 2, 3], true), ([1, 1, 1, 1, 1], true), ([1, 2], false), ([1, 1, 1, 1], false)])
@@ -62,12 +62,12 @@ import Testing
   }
 
   @Test mutating func `the short patience is 150 ms, or four times the usual time`() {
-    let first = patience.short()
+    let first = patience.short
     #expect(first == .milliseconds(150))
     for (time, expected) in [(20, 150), (30, 150), (60, 240), (1000, 1000)] {
       patience = Patience()
       _ = verdict(9, after: time)
-      let short = patience.short()
+      let short = patience.short
       #expect(short == .milliseconds(expected))
     }
   }

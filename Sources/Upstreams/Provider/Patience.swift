@@ -48,16 +48,12 @@ package struct Patience: ~Copyable, Sendable {
   private static let (longestSilence, fewDomains, fewQuestions) = (Duration.seconds(2), 3, 5)
   /// The short patience, and the same as a multiple of the usual time: the longer one counts.
   private static let (least, timesUsual) = (Duration.milliseconds(150), 4)
-  /// The usual time before the first verdict. The short patience is then `least`.
-  private static let assumed = least / timesUsual
+  /// The provider's usual time. Before the first verdict the short patience is `least`.
+  package private(set) var usual = Patience.least / Patience.timesUsual
+  /// How long a question waits before the next upstream is asked as well, while the provider gives no verdicts.
+  package private(set) var short = Patience.least
 
   package init() {}
-
-  /// The provider's usual time.
-  package func usual() -> Duration {
-    guard let median else { return Patience.assumed }
-    return min(max(median, Patience.fastest), Patience.slowest)
-  }
 
   /// The median of what the latest verdicts took, without bounds; nil before the first one.
   package var median: Duration? { times.isEmpty ? nil : .nanoseconds(times[(times.count - 1) / 2]) }
@@ -69,9 +65,6 @@ package struct Patience: ~Copyable, Sendable {
   package func isSilent(now: BootInstant) -> Bool {
     hasSeveralWithout && silentSince.map { now - $0 >= Patience.longestSilence } ?? false
   }
-
-  /// How long a question waits before the next upstream is asked as well, while the provider gives no verdicts.
-  package func short() -> Duration { max(Patience.least, usual() * Patience.timesUsual) }
 
   /// Notes a question that is sent.
   ///
@@ -108,6 +101,8 @@ package struct Patience: ~Copyable, Sendable {
     let sample = Sample(client: client, domain: domain, at: now, time: time.nanoseconds)
     samples.append(sample)
     times.insert(sample.time, at: times.firstIndex { $0 > sample.time } ?? times.count)
+    if let median { usual = min(max(median, Patience.fastest), Patience.slowest) }
+    short = max(Patience.least, usual * Patience.timesUsual)
     return hasRecovered
   }
 

@@ -105,7 +105,7 @@ final class ProviderHealth {
   // MARK: Whether and whom to ask
 
   var pace: UpstreamPace {
-    UpstreamPace(isSilent: isSilent, shortPatience: patience.short(), verdicts: patience.verdicts)
+    UpstreamPace(isSilent: isSilent, shortPatience: patience.short, verdicts: patience.verdicts)
   }
 
   /// Whether background work may use it.
@@ -248,7 +248,7 @@ final class ProviderHealth {
 
   // MARK: Handshakes
 
-  private var silence: Duration { max(ProviderHealth.shortestSilence, patience.usual() * 3) }
+  private var silence: Duration { max(ProviderHealth.shortestSilence, patience.usual * 3) }
 
   /// How long a handshake with a silent server may take.
   private var handshakeTime: Duration {
