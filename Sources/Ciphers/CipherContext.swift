@@ -26,9 +26,7 @@ struct CipherContext: ~Copyable {
   deinit { EVP_CIPHER_CTX_free(context) }
 
   /// The ciphertext, in GCM mode followed by its tag; nil if libcrypto fails.
-  mutating func encrypt(_ plaintext: [UInt8], vector: [UInt8]) -> [UInt8]? {
-    begin(vector) ? run(plaintext[...]) : nil
-  }
+  mutating func encrypt(_ plaintext: [UInt8], vector: [UInt8]) -> [UInt8]? { begin(vector) ? run(plaintext[...]) : nil }
 
   /// The plaintext; nil if length, padding or tag is wrong.
   mutating func decrypt(_ ciphertext: ArraySlice<UInt8>, vector: [UInt8]) -> [UInt8]? {

@@ -42,8 +42,7 @@ extension Configuration {
     root.section("listen") { listen.read(from: $0) }
     root.section("localdns") { localDNS.read(from: $0, ownAddresses: listen.addresses) }
     let hasLocalDNS = !localDNS.servers.isEmpty
-    providers = Provider.readAll(
-      from: root, Provider.Context(hasLocalDNS: hasLocalDNS, ownAddresses: listen.addresses))
+    providers = Provider.readAll(from: root, Provider.Context(hasLocalDNS: hasLocalDNS, ownAddresses: listen.addresses))
     rules = Rule.readAll(
       from: root,
       Rule.Context(

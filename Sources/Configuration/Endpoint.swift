@@ -56,8 +56,7 @@ extension Endpoint {
   /// Whether a socket on the other endpoint already receives everything that is sent to this one, so that no second
   /// socket can be bound. A wildcard covers its own family only: sockets are made with IPV6_V6ONLY.
   func isCovered(by other: Endpoint) -> Bool {
-    other.isWildcard && !isWildcard && other.port == port && port != 0
-      && other.address.isIPv6 == address.isIPv6
+    other.isWildcard && !isWildcard && other.port == port && port != 0 && other.address.isIPv6 == address.isIPv6
   }
 
   /// Whether a packet from this machine to this endpoint certainly reaches one of its listening endpoints. Which of the

@@ -9,8 +9,7 @@ enum AddressText {
   /// One line: `20.1 ms by tcp:443, 3 minutes ago; reported bad, last for 9 minutes`.
   static func line(_ figures: AddressFigures) -> String {
     var parts = figures.probes.map { probe in
-      var text =
-        probe.roundTrip.map { "\(TimeText.milliseconds($0)) by \(probe.kind)" } ?? "no answer to \(probe.kind)"
+      var text = probe.roundTrip.map { "\(TimeText.milliseconds($0)) by \(probe.kind)" } ?? "no answer to \(probe.kind)"
       if probe.failures > 0, probe.roundTrip != nil { text += ", \(counted(probe.failures, "failure")) since" }
       return text + ", measured \(TimeText.rough(probe.age)) ago"
     }

@@ -68,9 +68,7 @@ package struct ForwarderActions: ControlActions {
 
   package func content(of name: DomainName) async -> NameContent { await forwarder.resolver.content(of: name) }
 
-  package func overview(busiest count: Int) async -> CacheOverview {
-    await forwarder.resolver.overview(busiest: count)
-  }
+  package func overview(busiest count: Int) async -> CacheOverview { await forwarder.resolver.overview(busiest: count) }
 
   package func refresh(_ name: DomainName, _ types: [RecordType]) async -> RefreshSummary {
     await forwarder.refresh(name, types)

@@ -41,9 +41,7 @@ struct ControlHandler {
   func answer(_ reply: HTTPServerReply, _ form: ControlForm, _ request: any ControlRequest) {
     loop.startTask { [actions, loop] in
       let text = await request.answer(from: actions)
-      guard text.status == 200 else {
-        return reply.send(status: text.status, fields: [], body: Array(text.text.utf8))
-      }
+      guard text.status == 200 else { return reply.send(status: text.status, fields: [], body: Array(text.text.utf8)) }
       // A thousand names take 30 ms.
       let body = await BlockingTask.value("answer", on: loop) {
         Array((form == .json ? text.json + "\n" : text.text).utf8)
@@ -51,8 +49,7 @@ struct ControlHandler {
       // Several may be done at the same time.
       await loop.waitInQueue()
       let fields = [HTTPField("Content-Type", form.contentType)]
-      reply.send(
-        status: 200, fields: fields + (text.isIncomplete ? [ControlHandler.nothing] : []), body: body)
+      reply.send(status: 200, fields: fields + (text.isIncomplete ? [ControlHandler.nothing] : []), body: body)
     }
   }
 

@@ -93,9 +93,7 @@ public struct DomainName: Sendable {
   }
 
   /// The name without its first label; nil for the root.
-  public var parent: DomainName? {
-    isRoot ? nil : DomainName(unchecked: Array(octets[(Int(octets[0]) + 1)...]))
-  }
+  public var parent: DomainName? { isRoot ? nil : DomainName(unchecked: Array(octets[(Int(octets[0]) + 1)...])) }
 
   /// The same name in lower case (ASCII letters only).
   public var lowercased: DomainName {
@@ -182,8 +180,7 @@ private func appendEscaped(_ octet: UInt8, to text: inout String) {
     UInt8(ascii: ")"), UInt8(ascii: "@"), UInt8(ascii: "$"):
     text.append("\\")
     text.unicodeScalars.append(Unicode.Scalar(octet))
-  case 0x21...0x7E:
-    text.unicodeScalars.append(Unicode.Scalar(octet))
+  case 0x21...0x7E: text.unicodeScalars.append(Unicode.Scalar(octet))
   default:
     let digits = String(octet)
     text.append("\\" + String(repeating: "0", count: 3 - digits.count) + digits)

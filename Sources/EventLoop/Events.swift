@@ -50,8 +50,7 @@ public final class LoopEvent {
   deinit { event_free(event) }
 
   private func add(_ loop: EventLoop, _ descriptor: Int32, _ what: Int16) {
-    event = event_new(
-      loop.base, descriptor, what, loopEventOccurred, Unmanaged.passUnretained(self).toOpaque())
+    event = event_new(loop.base, descriptor, what, loopEventOccurred, Unmanaged.passUnretained(self).toOpaque())
     event_add(event, nil)
   }
 }

@@ -35,9 +35,7 @@ extension Loop {
 
   /// Runs `action` in the loop's next turn, whatever becomes of the caller: it must hold what it needs. What may be taken
   /// back, or comes later, needs an `OwnedTimer`.
-  public func inNextTurn(_ action: @escaping () -> Void) {
-    timers.insert(TimerEntry(), at: now, on: self, action)
-  }
+  public func inNextTurn(_ action: @escaping () -> Void) { timers.insert(TimerEntry(), at: now, on: self, action) }
 
   /// Starts a task on this loop. Call it on the loop: what the task captures stays there, and need not be `Sendable`.
   ///

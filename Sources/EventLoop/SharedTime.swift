@@ -73,9 +73,7 @@ public final class OwnedPlace {
 
 extension Loop {
   /// Suspends the calling task, which must run on this loop, until all that was queued before has run.
-  public func waitInQueue() async {
-    await withCheckedContinuation { continuation in queue { continuation.resume() } }
-  }
+  public func waitInQueue() async { await withCheckedContinuation { continuation in queue { continuation.resume() } } }
 
   /// Does work in portions, between which everything else that waits in the loop's queue has its turn. The calling task must
   /// run on this loop.

@@ -95,9 +95,7 @@ public struct SocketAddress: Sendable {
 
   /// The address, 4 or 16 octets in network order.
   public var octets: [UInt8] {
-    withUnsafeBytes(of: storage) { raw in
-      family == AF_INET6 ? Array(raw[8..<24]) : Array(raw[4..<8])
-    }
+    withUnsafeBytes(of: storage) { raw in family == AF_INET6 ? Array(raw[8..<24]) : Array(raw[4..<8]) }
   }
 
   /// The port, in host order.
@@ -148,9 +146,7 @@ extension SocketAddress {
     var storage = sockaddr_storage()
     var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
     let result = withUnsafeMutablePointer(to: &storage) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        fill(__SOCKADDR_ARG(__sockaddr__: $0), &length)
-      }
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { fill(__SOCKADDR_ARG(__sockaddr__: $0), &length) }
     }
     guard result == 0 else { return nil }
     self.init(storage: storage, length: length)

@@ -93,8 +93,7 @@ package final class Forwarder {
   package init(
     _ given: Configuration, inherited: [InheritedSocket] = [], logger: Logger, recorder: FlightRecorder? = nil
   ) throws(StartError) {
-    let listeners =
-      inherited.isEmpty ? given.listen.addresses.map { SocketAddress($0) } : inherited.map(\.address)
+    let listeners = inherited.isEmpty ? given.listen.addresses.map { SocketAddress($0) } : inherited.map(\.address)
     self.inherited = inherited
     self.logger = logger
     let loop: EventLoop
@@ -447,8 +446,7 @@ package final class Forwarder {
   /// the answer arrives; needs no bound socket.
   package func ask(_ question: Question) -> ResolvedAnswer? {
     switch decision(question.name, question.type) {
-    case .local(let index):
-      return ResolvedAnswer(preparation.plan.table.localAnswers[Int(index)], to: question.name)
+    case .local(let index): return ResolvedAnswer(preparation.plan.table.localAnswers[Int(index)], to: question.name)
     case .route(let route):
       let upstreamQuestion = HTTPDNSQuestion(name: question.name.lowercased, type: question.type)
       return runLoop { [resolver] in await resolver.resolve(upstreamQuestion, route: route, fresh: true) }

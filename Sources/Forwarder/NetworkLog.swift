@@ -19,7 +19,6 @@ final class NetworkLog {
   func log(_ kind: String, _ line: String, at now: BootInstant = .now) {
     let count = counts[kind, default: 0]
     counts[kind] = count + 1
-    log.log(
-      .info, reason: "network: \(kind) \(count % NetworkLog.linesPerMinute)", now: now.nanoseconds, line)
+    log.log(.info, reason: "network: \(kind) \(count % NetworkLog.linesPerMinute)", now: now.nanoseconds, line)
   }
 }

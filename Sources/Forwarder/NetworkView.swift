@@ -63,8 +63,7 @@ package struct NetworkView: Sendable {
     switch domain.effect {
     case .publicSuffix: return "no effect: a public suffix"
     case .special: return "no effect: a special name"
-    case .shared where isRouters:
-      return "its names go to LocalDNS first, then to the providers: a router's own page"
+    case .shared where isRouters: return "its names go to LocalDNS first, then to the providers: a router's own page"
     case _ where order == .ignore: return "no effect: localdns.search_domains = \"ignore\""
     case _ where configuration.localDNS.servers.isEmpty: return "no effect: no LocalDNS"
     case _ where !configuration.names.special: return "no effect: names.special = false"

@@ -44,9 +44,7 @@ final class ConnectionOrder {
   func isAnswered(at now: BootInstant, by address: @autoclosure () -> SocketAddress?) {
     guard addresses.count > 1 || !silent.isEmpty, answered.map({ now - $0.at >= Self.moment }) ?? true,
       let address = address()
-    else {
-      return
-    }
+    else { return }
     answered = (address, now)
     silent.remove(address)
   }

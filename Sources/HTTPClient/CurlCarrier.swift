@@ -171,9 +171,7 @@ final class CurlCarrier: Carrier {
 
   /// The transfer's handle, with its request; nil without memory.
   private func prepared(_ transfer: Transfer) -> CurlHandle? {
-    if transfer.handle == nil {
-      transfer.handle = CurlHandle(transfer, settings, self)
-    }
+    if transfer.handle == nil { transfer.handle = CurlHandle(transfer, settings, self) }
     transfer.handle?.prepare(isWatched: generation.isWatchful)
     return transfer.handle
   }
@@ -422,9 +420,7 @@ extension CurlCarrier {
     socket.arm(on: loop)
   }
 
-  fileprivate func socketWillClose(_ descriptor: Int32) {
-    sockets.removeValue(forKey: descriptor)?.disarm()
-  }
+  fileprivate func socketWillClose(_ descriptor: Int32) { sockets.removeValue(forKey: descriptor)?.disarm() }
 
   fileprivate func timerDidChange(_ milliseconds: Int) {
     wish = milliseconds

@@ -33,9 +33,7 @@ extension Easy {
   func proxyFailure(_ code: CURLcode) -> HTTPFailure? {
     // 0 without a proxy, and before its status line.
     let status = long(CURLINFO_HTTP_CONNECTCODE)
-    if status != 0, status / 100 != 2 {
-      return HTTPFailure(.proxy, "the proxy answers CONNECT with status \(status)")
-    }
+    if status != 0, status / 100 != 2 { return HTTPFailure(.proxy, "the proxy answers CONNECT with status \(status)") }
     return code == CURLE_ABORTED_BY_CALLBACK
       ? HTTPFailure(.proxy, "too much comes before the request can be sent") : nil
   }
@@ -50,9 +48,7 @@ private let smallestBuffer = 1024
 private let largestBuffer = 512 * 1024
 
 /// Configures a new handle. libcurl passes `carrier` to the callback that closes a socket.
-func configure(
-  _ easy: Easy, _ settings: OriginSettings, _ order: ConnectionOrder, carrier: UnsafeMutableRawPointer
-) {
+func configure(_ easy: Easy, _ settings: OriginSettings, _ order: ConnectionOrder, carrier: UnsafeMutableRawPointer) {
   let options = settings.options
   easy.set(CURLOPT_CURLU, UnsafeRawPointer(settings.url))
   easy.set(CURLOPT_PROTOCOLS_STR, settings.server.scheme.rawValue)

@@ -196,9 +196,7 @@ final class Generation {
   fileprivate func timeOut(_ transfer: Transfer, after time: Duration) {
     let isProven = carrier.isProven && settings.answeredAt + time >= loop.now
     var atServer = isProven ? .zero : time
-    if isProven, let start = transfer.handedOverAt, carrier.hasConnection(transfer) {
-      atServer = loop.now - start
-    }
+    if isProven, let start = transfer.handedOverAt, carrier.hasConnection(transfer) { atServer = loop.now - start }
     let failure =
       atServer * 2 >= time
       ? HTTPFailure(.timeout, "no response in time") : HTTPFailure(.busy, "no free connection in time")

@@ -210,8 +210,7 @@ final class HTTP2Carrier: Carrier {
     case .notProcessed:
       let failure = HTTPFailure(.reset, "the server refused the request's stream \(Self.mostRepeats + 1) times")
       generation.finish(transfer, .failure(failure))
-    case .failure(let failure):
-      generation.finish(transfer, .failure(failure))
+    case .failure(let failure): generation.finish(transfer, .failure(failure))
     }
     if !isClosed { generation.endIfDrained() }
   }
@@ -251,9 +250,7 @@ final class HTTP2Carrier: Carrier {
   }
 
   /// Opens no connection for a while, and then those that are wanted.
-  private func pauseGrowth() {
-    growthPause.set(after: Self.pauseTime, on: loop, for: self) { $0.dispatch() }
-  }
+  private func pauseGrowth() { growthPause.set(after: Self.pauseTime, on: loop, for: self) { $0.dispatch() } }
 
   /// Ends a transfer whose connection has ended. A server that closes a connection it has used may not have read a request
   /// that was on its way: that one starts again, once.

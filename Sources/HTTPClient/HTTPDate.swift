@@ -8,9 +8,8 @@ func httpDate(_ text: Span<UInt8>) -> Int64? {
   else { return nil }
   func number(_ start: Int, _ count: Int) -> Int64? { text.extracting(start..<(start + count)).number(from: 0) }
   guard let day = number(5, 2), let year = number(12, 4), let hour = number(17, 2), let minute = number(20, 2),
-    let second = number(23, 2), let month = month(text.extracting(8..<11)),
-    (1...31).contains(day), (1970...9999).contains(year), hour < 24, minute < 60, second <= 60,
-    text.extracting(26..<29).hasPrefix("gmt")
+    let second = number(23, 2), let month = month(text.extracting(8..<11)), (1...31).contains(day),
+    (1970...9999).contains(year), hour < 24, minute < 60, second <= 60, text.extracting(26..<29).hasPrefix("gmt")
   else { return nil }
   var date = tm()
   (date.tm_year, date.tm_mon, date.tm_mday) = (Int32(year - 1900), Int32(month - 1), Int32(day))

@@ -147,8 +147,7 @@ extension HTTPFailure {
       reason = "the server does not speak TLS\(HTTPFailure.httpPort)"
     case (.tls, .https) where detail.contains("asn1 encoding routines"):
       reason = "the certificate has a wrong signature; `httpdnsd reload` reads a ca_file that was replaced"
-    case (.reset, .http) where isFirst:
-      reason += HTTPFailure.httpsPort
+    case (.reset, .http) where isFirst: reason += HTTPFailure.httpsPort
     case (.certificate, _) where detail.contains("issuer certificate") || detail.contains("self-signed certificate"):
       reason += "; if the server is your own, give its CA with ca_file"
     default: break

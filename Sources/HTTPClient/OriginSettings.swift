@@ -84,8 +84,7 @@ final class OriginSettings {
       try checkProxy(options.proxy)
       try checkPins(options.pins)
       trust = server.scheme == .https || options.proxy.hasPrefix("https:") ? try trustStore(options.caFile) : nil
-      let isForStreams =
-        server.scheme == .https && options.proxy.isEmpty && options.usesHTTP2 && !options.carriesByCurl
+      let isForStreams = server.scheme == .https && options.proxy.isEmpty && options.usesHTTP2 && !options.carriesByCurl
       tls = if isForStreams, let trust { try tlsClient(server.name, trust) } else { nil }
     } catch {
       curl_share_cleanup(share)

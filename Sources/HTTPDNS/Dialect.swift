@@ -21,9 +21,7 @@ public protocol Dialect: Sendable {
   ///
   /// - Throws: the reason why there is no answer; what it counts against follows from it.
   /// - Complexity: O(*n*) in the octets of the body.
-  func answer(
-    to question: HTTPDNSQuestion, from response: HTTPResponse
-  ) throws(HTTPDNSFailure) -> HTTPDNSAnswer
+  func answer(to question: HTTPDNSQuestion, from response: HTTPResponse) throws(HTTPDNSFailure) -> HTTPDNSAnswer
 
   /// The service's own error code, if the reply has one that its documents list.
   func errorCode(in response: HTTPResponse) -> String?
@@ -118,8 +116,7 @@ public struct Billing: Hashable, Sendable {
   public var source: String
 
   /// A public service without an account and without a price.
-  public static let free = Billing(
-    unitsPerTransfer: 0, isBilled: false, source: "public service, no account")
+  public static let free = Billing(unitsPerTransfer: 0, isBilled: false, source: "public service, no account")
 
   /// Returns the units of one transfer.
   ///
@@ -130,7 +127,5 @@ public struct Billing: Hashable, Sendable {
 extension RecordType {
   /// Whether records of this type can exist: not type 0, not OPT, and no type that only questions use (RFC 6895 section
   /// 3.1).
-  var isDataType: Bool {
-    self != RecordType(0) && self != .opt && !(128...255).contains(rawValue)
-  }
+  var isDataType: Bool { self != RecordType(0) && self != .opt && !(128...255).contains(rawValue) }
 }

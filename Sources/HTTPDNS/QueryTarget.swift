@@ -48,9 +48,7 @@ struct QueryTarget {
 
   /// Adds a subnet. `/` and `:` need no encoding in a query (RFC 3986 section 3.4), and the providers' own SDKs do not
   /// encode them.
-  mutating func addClientSubnet(_ prefix: IPPrefix) {
-    add("edns_client_subnet", plain: prefix.description)
-  }
+  mutating func addClientSubnet(_ prefix: IPPrefix) { add("edns_client_subnet", plain: prefix.description) }
 
   /// Adds a parameter that extends the target to a multiple of `block` octets. Its value need not be random: TLS hides
   /// all but the length, and one repeated character has a predictable length after header compression as well.

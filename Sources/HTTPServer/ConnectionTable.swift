@@ -28,9 +28,7 @@ struct ConnectionTable {
     guard let inode = ConnectionTable.inode(descriptor) else { return nil }
     uses += 1
     entries.removeAll { $0.descriptor == descriptor }
-    if entries.count >= limit {
-      entries.removeAll { ConnectionTable.inode($0.descriptor) != $0.inode }
-    }
+    if entries.count >= limit { entries.removeAll { ConnectionTable.inode($0.descriptor) != $0.inode } }
     var closed: Int32?
     if entries.count >= limit {
       let idle = entries.indices.filter { !busy.contains(entries[$0].descriptor) }

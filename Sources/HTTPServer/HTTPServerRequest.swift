@@ -56,9 +56,7 @@ public struct HTTPServerRequest: Sendable {
   /// Returns the value of the first field with this name, compared without regard to case.
   ///
   /// - Complexity: O(n) in the number of fields.
-  public func field(_ name: String) -> String? {
-    fields.first { $0.isNamed(name) }?.value
-  }
+  public func field(_ name: String) -> String? { fields.first { $0.isNamed(name) }?.value }
 }
 
 extension HTTPField {

@@ -15,9 +15,7 @@ extension HTTPServerReply {
   /// idle timeout no longer applies; the server disconnects a client that reads nothing for `patience`.
   ///
   /// - Parameter whenClosed: called once, on the loop, when the client disconnects; never after `endStream` or `reset`.
-  public func startStream(
-    status: Int, fields: [HTTPField] = [], patience: Duration, whenClosed: @escaping () -> Void
-  ) {
+  public func startStream(status: Int, fields: [HTTPField] = [], patience: Duration, whenClosed: @escaping () -> Void) {
     guard let request, !isStreaming, let connection = evhttp_request_get_connection(request) else { return }
     let headers = evhttp_request_get_output_headers(request)
     for field in fields { evhttp_add_header(headers, field.name, field.value) }

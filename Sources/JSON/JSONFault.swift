@@ -17,9 +17,7 @@ public struct TextPlace: Hashable, Sendable {
 
 extension TextPlace: CustomStringConvertible {
   /// For a message, after `invalid JSON`.
-  public var description: String {
-    isEnd ? ": unexpected end in line \(line)" : " at line \(line), column \(column)"
-  }
+  public var description: String { isEnd ? ": unexpected end in line \(line)" : " at line \(line), column \(column)" }
 }
 
 /// The first place at which a text is not JSON; nil if the grammar allows all of it.
@@ -77,9 +75,7 @@ private struct JSONScan {
   }
 
   /// Skips an array or an object. One that is nested too deeply ends the search.
-  private mutating func skipItems(
-    _ end: Unicode.Scalar, _ depth: Int, _ skipItem: (inout JSONScan) -> Bool
-  ) -> Bool {
+  private mutating func skipItems(_ end: Unicode.Scalar, _ depth: Int, _ skipItem: (inout JSONScan) -> Bool) -> Bool {
     guard depth < JSON_MAXIMUM_DEPTH else { return false }
     position += 1
     skipSpace()

@@ -153,9 +153,7 @@ package struct JSONElements: Sequence, IteratorProtocol {
   private var rest: json_iterator
 
   /// Starts at the first element; empty unless the value is an array.
-  fileprivate init(array: JSONValue) {
-    rest = array.isArray ? json_iterate(array.handle) : json_iterator()
-  }
+  fileprivate init(array: JSONValue) { rest = array.isArray ? json_iterate(array.handle) : json_iterator() }
 
   package mutating func next() -> JSONValue? {
     var element = json_value()

@@ -44,8 +44,7 @@ public enum Healthcheck {
   /// family.
   public static func target(of listening: SocketAddress) -> SocketAddress {
     guard listening.octets.allSatisfy({ $0 == 0 }) else { return listening }
-    let loopback: [UInt8] =
-      listening.family == AF_INET ? [127, 0, 0, 1] : [UInt8](repeating: 0, count: 15) + [1]
+    let loopback: [UInt8] = listening.family == AF_INET ? [127, 0, 0, 1] : [UInt8](repeating: 0, count: 15) + [1]
     return SocketAddress(octets: loopback, port: listening.port)!
   }
 

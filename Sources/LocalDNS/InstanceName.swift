@@ -29,7 +29,5 @@ public enum InstanceName {
   }
 
   /// Whether an address is one that `randomAddress` returns.
-  public static func isAddress(_ address: IPAddress) -> Bool {
-    address.octets.count == 4 && address.octets[0] >= 0xF0
-  }
+  public static func isAddress(_ address: IPAddress) -> Bool { address.octets.count == 4 && address.octets[0] >= 0xF0 }
 }

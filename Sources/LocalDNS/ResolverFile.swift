@@ -62,8 +62,7 @@ extension PlainResolver {
   /// has no such interface.
   fileprivate init?(_ text: String) {
     let parts = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
-    guard let address = IPAddress(text: parts[0]),
-      let place = SocketAddress(octets: address.effectiveOctets, port: 53)
+    guard let address = IPAddress(text: parts[0]), let place = SocketAddress(octets: address.effectiveOctets, port: 53)
     else { return nil }
     self.init(place, zone: parts.count == 2 ? String(parts[1]) : nil)
     guard zone == nil || address.isIPv6 && target != nil else { return nil }

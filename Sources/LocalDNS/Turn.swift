@@ -20,8 +20,7 @@ struct PlainQuestion {
   var checkingDisabled = false
 
   func query(hasEDNS: Bool, id: UInt16? = nil) -> PreparedQuery {
-    PreparedQuery(
-      question, edns: hasEDNS ? EDNS(dnssecOK: dnssecOK) : nil, checkingDisabled: checkingDisabled, id: id)
+    PreparedQuery(question, edns: hasEDNS ? EDNS(dnssecOK: dnssecOK) : nil, checkingDisabled: checkingDisabled, id: id)
   }
 }
 
@@ -207,9 +206,7 @@ final class Turn {
 
   private func answered(_ message: Message, overTCP: Bool) {
     let code = message.responseCode
-    if isRepeatedWithoutEDNS(after: code, knowsEDNS: message.edns != nil) {
-      return repeatWithoutEDNS(overTCP: overTCP)
-    }
+    if isRepeatedWithoutEDNS(after: code, knowsEDNS: message.edns != nil) { return repeatWithoutEDNS(overTCP: overTCP) }
     let isAnswer = code == .noError || code == .nxDomain
     learn(message, isAnswer: isAnswer)
     if overTCP, !isTruncated, !manner.isOverTCP { client.known.dropsUDP(resolver, at: clock.now) }
@@ -271,7 +268,6 @@ extension Message {
 
   /// Whether it is empty although its sender neither resolves for us nor has authority: no statement about the name.
   var isLame: Bool {
-    responseCode == .noError && answers.isEmpty && !header.ra && !header.aa
-      && !authorities.contains { $0.type == .soa }
+    responseCode == .noError && answers.isEmpty && !header.ra && !header.aa && !authorities.contains { $0.type == .soa }
   }
 }

@@ -11,9 +11,7 @@ public final class CurrentNetwork: Sendable {
   public init(of cache: MessageCache) { self.cache = cache }
 
   /// The network's number; 0 until it is known.
-  public var number: UInt32 {
-    @inlinable @_noAllocation get { current.load(ordering: .relaxed) }
-  }
+  public var number: UInt32 { @inlinable @_noAllocation get { current.load(ordering: .relaxed) } }
 
   /// Sets the number of another network, here and in the cache.
   public func change(to number: UInt32) {

@@ -245,9 +245,7 @@ public final class MessageCache: @unchecked Sendable {
 
   /// The number of insertions and of deliberate removals and changes: comparing two values shows whether the contents
   /// changed.
-  public var changes: UInt64 {
-    (0..<shardCount).reduce(0) { $0 &+ shards[$1].takeUnretainedValue().changes }
-  }
+  public var changes: UInt64 { (0..<shardCount).reduce(0) { $0 &+ shards[$1].takeUnretainedValue().changes } }
 
   /// The current number of entries and octets.
   public var usage: (entries: Int, octets: Int) {

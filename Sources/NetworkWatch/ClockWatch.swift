@@ -20,9 +20,7 @@ public final class ClockWatch {
   /// Calls `changed` with `.resume` or `.clockSet`, at once and never with both.
   ///
   /// - Throws: the error of the system call.
-  public convenience init(
-    on loop: EventLoop, changed: @escaping (NetworkChange) -> Void
-  ) throws(NetworkWatchError) {
+  public convenience init(on loop: EventLoop, changed: @escaping (NetworkChange) -> Void) throws(NetworkWatchError) {
     try self.init(on: loop, detector: SleepDetector(), changed: changed)
   }
 

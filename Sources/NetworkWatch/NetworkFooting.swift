@@ -21,8 +21,7 @@ public struct NetworkFooting: Sendable {
   /// default routes are the same, and so are the source addresses towards the same destinations. Interfaces of
   /// containers, unused addresses and other routes may change.
   public func carriesConnections(of earlier: NetworkFooting) -> Bool {
-    guard
-      identity == earlier.identity || identity.mayBecome(earlier.identity) || earlier.identity.mayBecome(identity),
+    guard identity == earlier.identity || identity.mayBecome(earlier.identity) || earlier.identity.mayBecome(identity),
       defaultRoutes == earlier.defaultRoutes
     else { return false }
     return destinations.allSatisfy { destination in

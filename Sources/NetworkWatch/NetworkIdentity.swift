@@ -23,9 +23,7 @@ public struct NetworkIdentity: Hashable, Sendable {
   public static let none = NetworkIdentity(
     interface: nil, gateway: nil, gatewayLinkAddress: nil, prefix: nil, isComplete: true)
 
-  init(
-    interface: String?, gateway: IPAddress?, gatewayLinkAddress: [UInt8]?, prefix: IPPrefix?, isComplete: Bool
-  ) {
+  init(interface: String?, gateway: IPAddress?, gatewayLinkAddress: [UInt8]?, prefix: IPPrefix?, isComplete: Bool) {
     self.interface = interface
     self.gateway = gateway
     self.gatewayLinkAddress = gatewayLinkAddress

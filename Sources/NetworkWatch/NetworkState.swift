@@ -39,9 +39,7 @@ struct NetworkState {
   init() {}
 
   /// The default routes of every table, because a VPN may use its own table.
-  var defaultRoutes: DefaultRoutes {
-    DefaultRoutes(routes: routes.filter { $0.key.destination.length == 0 })
-  }
+  var defaultRoutes: DefaultRoutes { DefaultRoutes(routes: routes.filter { $0.key.destination.length == 0 }) }
 
   /// Whether there is a default route of a family that packets can take.
   func hasDefaultRoute(isIPv6: Bool) -> Bool {
@@ -78,8 +76,7 @@ struct NetworkState {
     case RTM_DELLINK: LinkMessage(message).map { remove($0) } ?? []
     case RTM_NEWADDR: AddressMessage(message).map { add($0) } ?? []
     case RTM_DELADDR: AddressMessage(message).map { remove($0) } ?? []
-    case RTM_NEWROUTE:
-      RouteMessage(message).map { add($0, replacing: message.flags & Int(NLM_F_REPLACE) != 0) } ?? []
+    case RTM_NEWROUTE: RouteMessage(message).map { add($0, replacing: message.flags & Int(NLM_F_REPLACE) != 0) } ?? []
     case RTM_DELROUTE: RouteMessage(message).map { remove($0) } ?? []
     default: []
     }
@@ -140,8 +137,7 @@ extension NetworkState {
 extension NetworkState {
   private func concerns(_ route: RouteMessage) -> Bool {
     let address = route.destination.address
-    guard !route.isCloned, route.table != RT_TABLE_LOCAL.rawValue,
-      route.destination.length < address.octets.count * 8,
+    guard !route.isCloned, route.table != RT_TABLE_LOCAL.rawValue, route.destination.length < address.octets.count * 8,
       !(address.isIPv6 && (linkLocal.contains(address) || address.octets[0] == 0xFF))
     else { return false }
     switch Int(route.kind) {

@@ -30,9 +30,7 @@ public final class NetworkWatch {
   ///
   /// - Throws: the error of the system call. The daemon can run without this watch; it then notices a change by
   ///   timeouts.
-  public convenience init(
-    on loop: EventLoop, changed: @escaping (NetworkChange) -> Void
-  ) throws(NetworkWatchError) {
+  public convenience init(on loop: EventLoop, changed: @escaping (NetworkChange) -> Void) throws(NetworkWatchError) {
     try self.init(on: loop, clock: { loop.now }, changed: changed)
   }
 

@@ -192,8 +192,7 @@ public struct CacheImage {
     record.isForEverySubnet = flags & Layout.forEverySubnet != 0
     return cache.restore(record, route: route, now: time.boot) { hash in
       guard time.boot - record.storedAt < Int64(record.life.lifetime) * 1_000_000_000 else { return }
-      whenFresh(
-        LoadedEntry(hash: hash, storedAt: record.storedAt, life: record.life, isNXDOMAIN: record.isNXDOMAIN))
+      whenFresh(LoadedEntry(hash: hash, storedAt: record.storedAt, life: record.life, isNXDOMAIN: record.isNXDOMAIN))
     }
   }
 

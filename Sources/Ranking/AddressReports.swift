@@ -110,14 +110,10 @@ public struct AddressReports {
   }
 
   /// The names with an address that is last, or whose end `takeEnded` has not returned yet.
-  public var namesWithBad: Set<DomainName> {
-    Set(entries.lazy.filter { $0.value.badUntil != nil }.map(\.key.name))
-  }
+  public var namesWithBad: Set<DomainName> { Set(entries.lazy.filter { $0.value.badUntil != nil }.map(\.key.name)) }
 
   /// When the next address stops being last, in nanoseconds; nil if no address is last.
-  public func nextEnd(now: Int64) -> Int64? {
-    entries.values.compactMap { $0.badUntil }.filter { $0 > now }.min()
-  }
+  public func nextEnd(now: Int64) -> Int64? { entries.values.compactMap { $0.badUntil }.filter { $0 > now }.min() }
 
   /// Returns, once, the names with an address that has stopped being last.
   public mutating func takeEnded(now: Int64) -> Set<DomainName> {

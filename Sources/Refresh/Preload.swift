@@ -62,9 +62,7 @@ struct Preload {
   private func send(_ batch: RefreshBatch) async -> Int {
     // A client's question or a refresh may have brought an answer since the list was made.
     var rest = batch.questions.filter { !refresher.isFresh($0.asked) }
-    if let source = batch.source, rest.count > 1 {
-      rest = zip(rest, await ask(rest, source)).filter { !$1 }.map(\.0)
-    }
+    if let source = batch.source, rest.count > 1 { rest = zip(rest, await ask(rest, source)).filter { !$1 }.map(\.0) }
     var answered = batch.questions.count - rest.count
     for question in rest {
       let isFresh = refresher.isFresh(question.asked)
@@ -78,7 +76,5 @@ struct Preload {
     await refresher.resolver.refresh(questions.map { refreshed($0.asked) }, from: source)
   }
 
-  private func refreshed(_ asked: RoutedQuestion) -> RefreshedQuestion {
-    refresher.refreshed(asked, heat: heat[asked])
-  }
+  private func refreshed(_ asked: RoutedQuestion) -> RefreshedQuestion { refresher.refreshed(asked, heat: heat[asked]) }
 }

@@ -51,9 +51,7 @@ final class RefreshSpending {
   /// - Parameters:
   ///   - ledger: saves what is spent across restarts.
   ///   - note: logs one line when a budget is used up.
-  init(
-    _ limits: Configuration.Refresh, on loop: any Loop, ledger: RefreshLedger?, note: @escaping (String) -> Void
-  ) {
+  init(_ limits: Configuration.Refresh, on loop: any Loop, ledger: RefreshLedger?, note: @escaping (String) -> Void) {
     self.loop = loop
     self.ledger = ledger
     self.note = note

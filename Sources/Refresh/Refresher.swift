@@ -59,9 +59,8 @@ package final class Refresher: @unchecked Sendable {
   ///   - ledger: saves what is spent across restarts.
   ///   - note: logs one line.
   package init(
-    _ configuration: Configuration, keep: [RoutedQuestion], preload: [RoutedQuestion],
-    resolver: any RefreshingResolver, cache: MessageCache, loop: any Loop, ledger: RefreshLedger? = nil,
-    note: @escaping (String) -> Void
+    _ configuration: Configuration, keep: [RoutedQuestion], preload: [RoutedQuestion], resolver: any RefreshingResolver,
+    cache: MessageCache, loop: any Loop, ledger: RefreshLedger? = nil, note: @escaping (String) -> Void
   ) {
     settings = configuration.refresh
     timing = RefreshTiming(configuration)

@@ -70,9 +70,8 @@ struct AnswerPolicy {
   /// Composes NXDOMAIN or NODATA with the upstream's SOA record or a synthetic one (RFC 2308 sections 3 and 5); nil if
   /// it does not fit into a message.
   func negative(
-    _ responseCode: ResponseCode, _ question: HTTPDNSQuestion, chain: [ResourceRecord],
-    authorities: [ResourceRecord], extendedError: ExtendedError? = nil, isAuthenticated: Bool = false,
-    scope: Int? = nil
+    _ responseCode: ResponseCode, _ question: HTTPDNSQuestion, chain: [ResourceRecord], authorities: [ResourceRecord],
+    extendedError: ExtendedError? = nil, isAuthenticated: Bool = false, scope: Int? = nil
   ) -> FinishedAnswer? {
     var authorities = authorities
     let soaTTL = HTTPDNSAnswer(responseCode: responseCode, authorities: authorities).negativeTTL
@@ -83,8 +82,7 @@ struct AnswerPolicy {
       authorities.insert(SyntheticSOA.record(owner, ttl: lifetime), at: 0)
     }
     for index in authorities.indices { authorities[index].ttl = min(authorities[index].ttl, lifetime) }
-    guard
-      var response = ComposedResponse(responseCode, to: question.name, answers: chain, authorities: authorities)
+    guard var response = ComposedResponse(responseCode, to: question.name, answers: chain, authorities: authorities)
     else { return nil }
     response.isAuthenticated = trustsAD && isAuthenticated
     response.extendedError = extendedError

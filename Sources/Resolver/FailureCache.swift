@@ -87,9 +87,7 @@ struct FailureCache {
     if !failures.isEmpty { failures[Key(question: question, upstream: upstream)] = nil }
   }
 
-  mutating func removeAll() {
-    (failures, turns) = ([:], [:])
-  }
+  mutating func removeAll() { (failures, turns) = ([:], [:]) }
 
   /// Removes the failures of the selected names.
   ///

@@ -22,9 +22,7 @@ extension Resolver {
 
   private func carryOut(_ flush: RemoteFlush) async {
     let counts = await self.flush(NameSelection(flush.names), storedBefore: flush.before)
-    if let problem = counts.saveProblem {
-      fleet?.log("cannot rewrite the cache file after a remote flush: \(problem)")
-    }
+    if let problem = counts.saveProblem { fleet?.log("cannot rewrite the cache file after a remote flush: \(problem)") }
   }
 
   /// The state of the shared cache; nil without one.

@@ -118,9 +118,7 @@ extension Resolver {
 
   /// The limit per second that stops a question, if any. Questions count only on routes with a provider that sends
   /// requests, because these may be billed.
-  func missLimit(
-    _ asked: ResolverQuestion, _ client: ClientKey, _ domain: DomainKey, isInUse: Bool
-  ) -> ShareLimit? {
+  func missLimit(_ asked: ResolverQuestion, _ client: ClientKey, _ domain: DomainKey, isInUse: Bool) -> ShareLimit? {
     guard asked.route.sendsRequests else { return nil }
     switch misses.take(client, domain, isBilled: asked.route.isBilled, isInUse: isInUse, now: loop.now.nanoseconds) {
     case .client: return .missesPerClient
@@ -137,9 +135,7 @@ extension Resolver {
   }
 
   /// The client's subnet, if the route's providers receive subnets and the name is below its limit; else none.
-  func clientSubnet(
-    _ asked: ClientQuery, _ name: DomainName, _ route: Route
-  ) -> QueryClientSubnet {
+  func clientSubnet(_ asked: ClientQuery, _ name: DomainName, _ route: Route) -> QueryClientSubnet {
     let none = QueryClientSubnet()
     guard asked.query.clientSubnet.sourceLength > 0, route.asksForSubnets else { return none }
     let subnet = asked.query.clientSubnet.capped

@@ -65,8 +65,7 @@ public struct LocalAnswer: Hashable, Sendable {
 
   /// NODATA: the name exists, but not with this type.
   static func noData(of owner: SOAOwner) -> LocalAnswer {
-    LocalAnswer(
-      responseCode: .noError, records: [], soaOwner: owner, isAuthoritative: true, extendedError: nil)
+    LocalAnswer(responseCode: .noError, records: [], soaOwner: owner, isAuthoritative: true, extendedError: nil)
   }
 
   /// The answer as NODATA, for a name that exists.
@@ -90,7 +89,6 @@ public struct LocalAnswer: Hashable, Sendable {
 
   /// The answer of a rule with `use = "nxdomain"` or `"refused"`.
   static func blocked(_ code: ResponseCode, owner: SOAOwner?) -> LocalAnswer {
-    LocalAnswer(
-      responseCode: code, records: [], soaOwner: owner, isAuthoritative: false, extendedError: .blocked)
+    LocalAnswer(responseCode: code, records: [], soaOwner: owner, isAuthoritative: false, extendedError: .blocked)
   }
 }

@@ -74,9 +74,7 @@ struct RouteCompiler: ~Copyable {
   private var pointerPlaces: [UInt32: Int] = [:]
   private var knownHostAnswers: [[IPAddress]: HostAnswers] = [:]
 
-  init(
-    rules: [RouteRule], hosts: HostsFile, settings: SpecialNamesSettings, hostsRoutes: [UInt16: UInt16]
-  ) {
+  init(rules: [RouteRule], hosts: HostsFile, settings: SpecialNamesSettings, hostsRoutes: [UInt16: UInt16]) {
     self.rules = rules
     self.hosts = hosts
     self.settings = settings
@@ -257,30 +255,22 @@ struct RouteCompiler: ~Copyable {
   private mutating func specialDecision(_ hit: SpecialHit, _ category: TypeCategory) -> UInt32? {
     let owner = SOAOwner.zone(hit.zone)
     switch hit.effect {
-    case .loopback:
-      return local(addressAnswer(category, [loopbackIPv4, loopbackIPv6], owner: owner))
+    case .loopback: return local(addressAnswer(category, [loopbackIPv4, loopbackIPv6], owner: owner))
     case .loopbackPointer:
       let names = category == .pointer ? [DomainName(text: "localhost")!.octets] : []
       return local(.records(.ptr, names, orNoDataOf: owner))
-    case .noData:
-      return local(.noData(of: owner))
-    case .nxDomain:
-      return local(.nxDomain(of: hit.zone))
-    case .network:
-      return settings.networkRoute.map(UInt32.init) ?? local(.unknown(isAuthoritative: true))
+    case .noData: return local(.noData(of: owner))
+    case .nxDomain: return local(.nxDomain(of: hit.zone))
+    case .network: return settings.networkRoute.map(UInt32.init) ?? local(.unknown(isAuthoritative: true))
     case .singleLabel:
       guard category == .a || category == .aaaa || category == .service else { return nil }
       return settings.networkRoute.map(UInt32.init) ?? local(.unknown(isAuthoritative: false))
-    case .literal:
-      return local(.unknown(isAuthoritative: false))
-    case .search:
-      return settings.searchRoute.map(UInt32.init)
+    case .literal: return local(.unknown(isAuthoritative: false))
+    case .search: return settings.searchRoute.map(UInt32.init)
     case .ipv4Only:
       return settings.networkRoute.map(UInt32.init) ?? local(addressAnswer(category, ipv4OnlyAddresses, owner: owner))
-    case .portal:
-      return settings.portalRoute.map(UInt32.init)
-    case .router:
-      return settings.routerRoute.map(UInt32.init)
+    case .portal: return settings.portalRoute.map(UInt32.init)
+    case .router: return settings.routerRoute.map(UInt32.init)
     }
   }
 }

@@ -40,9 +40,7 @@ struct SpecialZone {
   /// The number of labels that a rule needs to override it.
   let ruleDepth: Int
 
-  init(
-    _ name: DomainName, zone: DomainName? = nil, at: SpecialEffect?, below: SpecialEffect?, ruleDepth: Int? = nil
-  ) {
+  init(_ name: DomainName, zone: DomainName? = nil, at: SpecialEffect?, below: SpecialEffect?, ruleDepth: Int? = nil) {
     self.name = name
     self.zone = zone ?? name
     self.at = at
@@ -54,8 +52,7 @@ struct SpecialZone {
   /// network must not change the administrator's decisions.
   fileprivate init?(_ domain: SearchDomain) {
     switch domain.effect {
-    case .networkOnly:
-      self.init(domain.name, at: .network, below: .network, ruleDepth: domain.reservedZone?.labelCount)
+    case .networkOnly: self.init(domain.name, at: .network, below: .network, ruleDepth: domain.reservedZone?.labelCount)
     case .shared: self.init(domain.name, at: .search, below: .search, ruleDepth: 0)
     case .publicSuffix, .special: return nil
     }

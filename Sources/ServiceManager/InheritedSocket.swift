@@ -48,11 +48,8 @@ public struct InheritedSocket: Sendable {
     }
     guard fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0 else { throw refusal("is not open") }
     guard let type = InheritedSocket.option(SO_TYPE, of: descriptor) else { throw refusal("is not a socket") }
-    guard let address = SocketAddress(boundTo: descriptor),
-      address.family == AF_INET || address.family == AF_INET6
-    else {
-      throw refusal("is a socket of another address family")
-    }
+    guard let address = SocketAddress(boundTo: descriptor), address.family == AF_INET || address.family == AF_INET6
+    else { throw refusal("is a socket of another address family") }
     let transport = InheritedSocket.option(SO_PROTOCOL, of: descriptor)
     switch (UInt32(type), transport) {
     case (SOCK_DGRAM.rawValue, Int32(IPPROTO_UDP)):

@@ -55,9 +55,7 @@ public final class Watchdog {
   /// Stops pinging.
   public func stop() { timer.cancel() }
 
-  private func wait(_ duration: Duration) {
-    timer.set(after: duration, on: loop, for: self) { $0.look() }
-  }
+  private func wait(_ duration: Duration) { timer.set(after: duration, on: loop, for: self) { $0.look() } }
 
   private func look() {
     let standing = threads.indices.filter { threads[$0].turns == seen[$0] }

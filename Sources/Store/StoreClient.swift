@@ -256,8 +256,7 @@ public final class StoreClient: StoreLink {
       refusedCommands[command] = (error.text, loop.now + refusalPause)
       notes.line(.refused(command), .error, "\(command) was refused, next attempt in 60 s: \(error.text)")
     case .identity, .permission:
-      open(
-        .identity, .error, "\(command) was refused: \(error.text)", for: refusalPause, dropsConnection: true)
+      open(.identity, .error, "\(command) was refused: \(error.text)", for: refusalPause, dropsConnection: true)
     case .writes: pauseWrites(error)
     case .unready: open(.down, .warning, error.text)
     case .cluster: open(.cluster, .warning, "Redis Cluster is not supported: \(error.text)")

@@ -83,9 +83,7 @@ final class StoreNotes {
     pass(event)
   }
 
-  private func arm(for time: BootInstant) {
-    timer.set(at: time, on: loop, for: self) { $0.passPending() }
-  }
+  private func arm(for time: BootInstant) { timer.set(at: time, on: loop, for: self) { $0.passPending() } }
 
   private func passPending() {
     guard let event = pending, let isUp else { return }

@@ -152,8 +152,7 @@ public struct Engagement {
   static func lastResort(_ method: SetupMethod) -> String {
     // The service's umask is strict.
     guard method == .resolved else { return "{ umask 022; resolvconf -d \(SetupPaths.record); }" }
-    return
-      """
+    return """
       if [ -e \(SetupPaths.resolvedDropIn) ]; then rm -f \(SetupPaths.resolvedDropIn); \
       systemctl reset-failed systemd-resolved.service; systemctl try-reload-or-restart systemd-resolved.service; fi
       """

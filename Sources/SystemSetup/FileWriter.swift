@@ -51,9 +51,7 @@ struct FileWriter {
   }
 
   /// Removes the temporary file that a killed process may have left beside a path.
-  func removeTemporary(of path: String) {
-    unlink(FileWriter.temporary(of: root.real(path)))
-  }
+  func removeTemporary(of path: String) { unlink(FileWriter.temporary(of: root.real(path))) }
 
   /// - Parameter old: the file that will be replaced; the new one gets its access lists and extended attributes.
   private func create(

@@ -164,9 +164,7 @@ public struct Installation {
   /// Runs a hook on the applied setup, and blocks `apply` and `undo` meanwhile.
   ///
   /// - Returns: the result of `body`; nil if nothing is applied.
-  public func whileApplied<Value>(
-    _ body: (Journal) throws(SetupError) -> Value
-  ) throws(SetupError) -> Value? {
+  public func whileApplied<Value>(_ body: (Journal) throws(SetupError) -> Value) throws(SetupError) -> Value? {
     try whileApplied(.names, body)
   }
 

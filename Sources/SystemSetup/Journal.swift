@@ -12,9 +12,7 @@ public struct Journal: Hashable, Sendable {
   /// The changes in the order in which they were made; undo goes backwards.
   public let changes: [Change]
 
-  init(_ plan: Plan) {
-    (method, nameserver, changes) = (plan.method, plan.nameserver, plan.changes)
-  }
+  init(_ plan: Plan) { (method, nameserver, changes) = (plan.method, plan.nameserver, plan.changes) }
 
   /// The commands to run after all changes are undone.
   public var commandsAfterUndo: [SystemCommand] {

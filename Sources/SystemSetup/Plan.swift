@@ -78,9 +78,7 @@ public struct Plan: Hashable, Sendable {
   private mutating func addFolder(_ path: String, in root: Root) throws(SetupError) {
     // The lock creates the state folder.
     guard !path.isEmpty, path != SetupPaths.state, !root.exists(path), !changes.contains(where: { $0.path == path })
-    else {
-      return
-    }
+    else { return }
     try addFolder(Root.parent(of: path), in: root)
     changes.append(Change(path, from: .absent, to: .folder(mode: 0o755)))
   }

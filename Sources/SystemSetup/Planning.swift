@@ -86,8 +86,7 @@ extension Plan {
     }
     let settings = ResolvedSettings(root)
     if let file = settings.place(of: "DNSOverTLS", notIn: ResolvedSettings.no + ["opportunistic"]) {
-      doubts.append(
-        "\(file): DNSOverTLS= makes systemd-resolved ask only over TLS, which httpdnsd does not support")
+      doubts.append("\(file): DNSOverTLS= makes systemd-resolved ask only over TLS, which httpdnsd does not support")
     }
     if let file = settings.place(of: "DNSStubListenerExtra", with: nameserver.host) {
       doubts.append(
@@ -219,9 +218,7 @@ extension Plan {
     if others.count >= ResolverText.mostServers {
       notes.append("the C library asks \(ResolverText.mostServers) servers at most; the last one is no longer asked")
     }
-    if isMounted {
-      notes.append("/etc/resolv.conf is a mount point (of a container?): its owner may overwrite it")
-    }
+    if isMounted { notes.append("/etc/resolv.conf is a mount point (of a container?): its owner may overwrite it") }
     for client in ["dhclient", "udhcpc", "dhcpcd"] where SystemCommand.find(client, in: root) != nil {
       let help = client == "dhclient" ? ": \(Manager.helpForDhclient)" : ""
       notes.append("\(client) is installed and may overwrite /etc/resolv.conf with its next lease\(help)")

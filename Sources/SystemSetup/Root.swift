@@ -100,17 +100,13 @@ public struct Root: Sendable {
   }
 
   /// Reads a text file; nil if it does not exist or cannot be read.
-  func text(of path: String) -> String? {
-    (try? octets(of: path)).map { String(decoding: $0, as: UTF8.self) }
-  }
+  func text(of path: String) -> String? { (try? octets(of: path)).map { String(decoding: $0, as: UTF8.self) } }
 
   /// Returns whether a path exists; follows links.
   public func exists(_ path: String) -> Bool { access(real(destination(of: path)), F_OK) == 0 }
 
   /// Returns the names in a folder, sorted; empty if the folder does not exist.
-  func names(in path: String) -> [String] {
-    (Folder.names(in: real(destination(of: path))) ?? []).sorted()
-  }
+  func names(in path: String) -> [String] { (Folder.names(in: real(destination(of: path))) ?? []).sorted() }
 
   /// Returns whether the path is a mount point, so that it cannot be replaced.
   func isMountPoint(_ path: String) -> Bool {
@@ -125,9 +121,7 @@ public struct Root: Sendable {
     }
   }
 
-  static func parent(of path: String) -> String {
-    path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
-  }
+  static func parent(of path: String) -> String { path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "" }
 
   /// A name from mountinfo, which escapes white space and backslashes as `\` with three octal digits.
   private static func unescaped(_ text: Substring) -> String {

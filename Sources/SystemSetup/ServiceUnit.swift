@@ -44,9 +44,7 @@ public struct ServiceUnit {
   public var installedProgram: String? { ServiceUnit.usualPrograms.first { root.exists($0) } }
 
   /// The text of the unit; nil if it does not exist.
-  private var text: String? {
-    ServiceUnit.folders.lazy.compactMap { root.text(of: "\($0)/\(SetupPaths.unit)") }.first
-  }
+  private var text: String? { ServiceUnit.folders.lazy.compactMap { root.text(of: "\($0)/\(SetupPaths.unit)") }.first }
 
   /// The unit followed by its drop-ins, sorted by name, each from the folder of highest precedence.
   private var textWithDropIns: String? {

@@ -7,8 +7,7 @@ public enum TimeText {
     let seconds = max(0, duration.components.seconds)
     let parts = [(seconds / 86_400, "d"), (seconds / 3600 % 24, "h"), (seconds / 60 % 60, "min"), (seconds % 60, "s")]
     let first = parts.firstIndex { $0.0 > 0 } ?? 3
-    return parts[first...].prefix(2).filter { $0.0 > 0 || first == 3 }.map { "\($0.0) \($0.1)" }
-      .joined(separator: " ")
+    return parts[first...].prefix(2).filter { $0.0 > 0 || first == 3 }.map { "\($0.0) \($0.1)" }.joined(separator: " ")
   }
 
   /// A time that has to pass, rounded up to a whole second: `0 s` means now.

@@ -122,9 +122,7 @@ public struct Exposition: Sendable {
     }
   }
 
-  private mutating func family(
-    _ name: String, _ type: String, _ help: String, _ write: (inout Samples) -> Void
-  ) {
+  private mutating func family(_ name: String, _ type: String, _ help: String, _ write: (inout Samples) -> Void) {
     precondition(Exposition.isName(name, colons: true), "not a metric's name: \(name)")
     precondition(names.insert(name).inserted, "a metric family is added twice: \(name)")
     octets += "# HELP \(name) ".utf8

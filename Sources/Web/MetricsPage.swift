@@ -114,10 +114,8 @@ struct MetricsPage {
     page.counter(
       "httpdnsd_duplicate_queries_total", "Identical queries that arrived while the first one waited.",
       resolver.duplicates)
-    page.counter(
-      "httpdnsd_joined_queries_total", "Queries that joined an equal question in flight.", resolver.joined)
-    page.counter(
-      "httpdnsd_stale_answers_total", "Answers with stale data from the resolver.", resolver.stale)
+    page.counter("httpdnsd_joined_queries_total", "Queries that joined an equal question in flight.", resolver.joined)
+    page.counter("httpdnsd_stale_answers_total", "Answers with stale data from the resolver.", resolver.stale)
     page.counter(
       "httpdnsd_fallback_answers_total", "Questions that LocalDNS answered instead of a provider.", resolver.fallbacks)
     page.counter("httpdnsd_localdns_questions_total", "Questions sent to LocalDNS.", resolver.localQuestions)
@@ -188,12 +186,8 @@ struct MetricsPage {
         $0.add(time)
       }
     }
-    if let octets = process.residentOctets {
-      page.gauge("process_resident_memory_bytes", "Resident memory.", octets)
-    }
-    if let octets = process.virtualOctets {
-      page.gauge("process_virtual_memory_bytes", "Virtual memory.", octets)
-    }
+    if let octets = process.residentOctets { page.gauge("process_resident_memory_bytes", "Resident memory.", octets) }
+    if let octets = process.virtualOctets { page.gauge("process_virtual_memory_bytes", "Virtual memory.", octets) }
     if let threads = process.threads { page.gauge("process_threads", "Threads.", threads) }
     if let descriptors = process.descriptors { page.gauge("process_open_fds", "Open file descriptors.", descriptors) }
     if let most = process.mostDescriptors {

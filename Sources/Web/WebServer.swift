@@ -105,8 +105,7 @@ struct WebHandler {
     case "/metrics":
       let page = MetricsPage(sources.statistics(), ProcessNumbers.now, version: sources.version)
       send(reply, 200, MetricsPage.contentType, page.octets)
-    case "/healthz":
-      answerHealth(reply)
+    case "/healthz": answerHealth(reply)
     case "/readyz":
       let isStopping = sources.isStopping()
       answer(reply, isStopping ? 503 : 200, isStopping ? "stopping" : "ready")

@@ -11,8 +11,7 @@ struct ControlOptions: ParsableArguments {
   @OptionGroup var options: ConfigurationOption
 
   @Option(
-    help: ArgumentHelp(
-      "The daemon's control socket, instead of the one in the configuration.", valueName: "path"),
+    help: ArgumentHelp("The daemon's control socket, instead of the one in the configuration.", valueName: "path"),
     completion: .file())
   var socket: String?
 

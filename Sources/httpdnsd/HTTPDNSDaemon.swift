@@ -53,9 +53,8 @@ extension HTTPDNSDaemon {
   /// The names that other programs have for the subcommands.
   private static let others = [
     "start": "run", "serve": "run", "daemon": "run", "test": "check", "validate": "check", "configtest": "check",
-    "dig": "query", "lookup": "query", "resolve": "query", "ask": "query", "statistics": "stats",
-    "watch": "top", "log": "tail", "follow": "tail",
-    "clear": "flush", "purge": "flush", "diagnose": "doctor", "install": "setup",
+    "dig": "query", "lookup": "query", "resolve": "query", "ask": "query", "statistics": "stats", "watch": "top",
+    "log": "tail", "follow": "tail", "clear": "flush", "purge": "flush", "diagnose": "doctor", "install": "setup",
   ]
 
   /// The subcommand, in quotes, that an unknown word probably stands for; nil if none is close.

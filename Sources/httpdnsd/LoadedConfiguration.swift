@@ -38,9 +38,7 @@ struct LoadedConfiguration {
   }
 
   /// A logger that writes to stderr at the configured level.
-  var logger: Logger {
-    Logger(label: "httpdnsd") { [log] _ in StandardErrorLog(log) }
-  }
+  var logger: Logger { Logger(label: "httpdnsd") { [log] _ in StandardErrorLog(log) } }
 }
 
 extension Logger.Level {

@@ -283,8 +283,7 @@ struct MachineCheck {
     case .failure(let reason): add(part, .problem, reason)
     case .switchedOff: add(part, isOff ? .problem : .note, "answers no name: \(TableAbsence.switchedOff.text)")
     case .notListed(let reason): add(part, .note, "answers, but not for \(name): \(reason)")
-    case .addresses, .noData, .noName:
-      add(part, .ok, "answers for \(name) in \(TimeText.milliseconds(opinion.took))")
+    case .addresses, .noData, .noName: add(part, .ok, "answers for \(name) in \(TimeText.milliseconds(opinion.took))")
     }
   }
 

@@ -114,8 +114,7 @@ struct MachineTrial {
   /// Whether programs get the answers of the daemon with an address, or of any httpdnsd if that is nil.
   static func verdict(about instance: IPAddress?) -> Verdict {
     switch ProgramLookup.find("\(InstanceName.fresh())") {
-    case .address(let text):
-      MachineTrial.isAddress(text, of: instance) ? .used : .unused
+    case .address(let text): MachineTrial.isAddress(text, of: instance) ? .used : .unused
     case .noAddress: .unused
     case .failed: .unknown
     }

@@ -82,9 +82,7 @@ extension Configuration.Provider {
   }
 
   /// Whether every transfer stays on this machine. With a proxy, a loopback address is the proxy's.
-  private var isOnThisMachine: Bool {
-    !servers.isEmpty && proxy == nil && servers.allSatisfy(\.host.isLoopback)
-  }
+  private var isOnThisMachine: Bool { !servers.isEmpty && proxy == nil && servers.allSatisfy(\.host.isLoopback) }
 
   private mutating func readCommonKeys(from reader: TableReader) {
     reader.read("ca_file", &caFile, .optional(.absolutePath))
@@ -129,8 +127,7 @@ extension Configuration.Provider {
         reader.warn(key, "over http everyone on the path can read and forge every answer")
       }
       if !pins.isEmpty {
-        reader.refuse(
-          "pins", "not possible with http, which has no certificates", remedy: "use https or remove pins")
+        reader.refuse("pins", "not possible with http, which has no certificates", remedy: "use https or remove pins")
       }
     }
     if servers.allSatisfy({ !$0.host.mayBe(family) }) {

@@ -14,8 +14,7 @@ enum ServerText: Hashable {
   /// - Parameter tlsName: the name in the certificate of a server given by address; nil means that address.
   func server(of base: ProviderURL, tlsName: String?) -> Configuration.Server {
     switch self {
-    case .host(let host, let port):
-      ServerText.server(host, port ?? base.port, base.scheme, tlsName, base.path)
+    case .host(let host, let port): ServerText.server(host, port ?? base.port, base.scheme, tlsName, base.path)
     case .url(let url): ServerText.server(url.host, url.port, url.scheme, tlsName, url.path)
     }
   }

@@ -98,9 +98,7 @@ extension Form where Result == DomainName {
 }
 
 extension Form where Result == IPAddress {
-  static var address: Form {
-    Form("an IPv4 or IPv6 address") { value in value.line.flatMap { IPAddress(text: $0) } }
-  }
+  static var address: Form { Form("an IPv4 or IPv6 address") { value in value.line.flatMap { IPAddress(text: $0) } } }
 }
 
 /// Whether the text is 1 to 63 letters, digits, `-`, `_` and `.`.

@@ -21,9 +21,7 @@ extension Configuration {
   public typealias Environment = (String) -> String?
 
   /// The value of a variable of this process. Not safe while another thread calls `setenv`.
-  public static func processEnvironment(_ name: String) -> String? {
-    getenv(name).map { String(cString: $0) }
-  }
+  public static func processEnvironment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
   /// Reads and checks a configuration file, the environment variables that override it, and the secret files that it
   /// names. Blocks on file I/O.
@@ -37,9 +35,7 @@ extension Configuration {
   ///
   /// - Parameter variables: The names of all variables; unknown ones that begin with `HTTPDNSD_` cause a warning.
   /// - Throws: All mistakes; a file that cannot be read is one.
-  public static func load(
-    path: String, environment: Environment, variables: [String] = []
-  ) throws(Mistakes) -> Loaded {
+  public static func load(path: String, environment: Environment, variables: [String] = []) throws(Mistakes) -> Loaded {
     try parse(text: text(path: path), fileName: path, environment: environment, variables: variables)
   }
 
@@ -90,16 +86,13 @@ extension Configuration {
       var configuration = Configuration()
       configuration.read(from: TableReader(EnvironmentSettings.applied(to: table, report), at: .root, report))
       guard report.mistakes.isEmpty else { throw Mistakes(mistakes: report.mistakes, warnings: report.warnings) }
-      return Loaded(
-        configuration: configuration, warnings: report.warnings, secretFiles: report.secretFiles)
+      return Loaded(configuration: configuration, warnings: report.warnings, secretFiles: report.secretFiles)
     }
   }
 }
 
 extension Mistakes {
-  fileprivate init(
-    file: String, location: Mistake.Location, found: String, allowed: String, wording: Mistake.Wording
-  ) {
+  fileprivate init(file: String, location: Mistake.Location, found: String, allowed: String, wording: Mistake.Wording) {
     let mistake = Mistake(file: file, location: location, found: found, allowed: allowed, wording: wording)
     self.init(mistakes: [mistake], warnings: [])
   }

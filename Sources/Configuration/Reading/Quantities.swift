@@ -14,9 +14,7 @@ func parseDuration(_ text: String) -> Duration? {
 }
 
 /// The octets of a text such as `32MiB`; nil for anything else.
-func parseSize(_ text: String) -> Int? {
-  quantity(text, sizeUnits.map { ($0.name, $0.octets) })
-}
+func parseSize(_ text: String) -> Int? { quantity(text, sizeUnits.map { ($0.name, $0.octets) }) }
 
 /// The duration in the largest unit that yields a whole number.
 func durationText(_ duration: Duration) -> String {

@@ -24,8 +24,7 @@ extension Value {
   func shown(at place: ValuePath) -> String {
     if holdsSecret(place.lastKey) { return "\(kind) (not shown)" }
     return switch self {
-    case .string(let text):
-      "\"\(shownText(withoutCredentials(text, at: place), limit: shownLimit))\""
+    case .string(let text): "\"\(shownText(withoutCredentials(text, at: place), limit: shownLimit))\""
     case .integer(let number): "\(number)"
     case .float(let number): "\(number)"
     case .boolean(let flag): "\(flag)"

@@ -64,9 +64,7 @@ final class TableReader {
       report.refuse(value, is: "is not an array of tables", at: place, allowed: "[[\(key)]]")
       return
     }
-    if elements.count > most {
-      report.refuse("\(elements.count) tables", at: place, allowed: "at most \(most)")
-    }
+    if elements.count > most { report.refuse("\(elements.count) tables", at: place, allowed: "at most \(most)") }
     for (index, element) in elements.prefix(most).enumerated() {
       guard case .table(let table) = element else {
         report.refuse(element, is: "is not a table", at: place.index(index), allowed: "[[\(key)]]")
@@ -89,8 +87,7 @@ final class TableReader {
   func refuse(_ key: String, is predicate: String, allowed: String) {
     unsound.insert(key)
     let place = place.key(key)
-    report.refuse(
-      value(key).map { "\($0.shown(at: place)) \(predicate)" } ?? "missing", at: place, allowed: allowed)
+    report.refuse(value(key).map { "\($0.shown(at: place)) \(predicate)" } ?? "missing", at: place, allowed: allowed)
   }
 
   /// Records that the key must not be there, whatever its value: `PROBLEM; REMEDY`.

@@ -43,9 +43,7 @@ public struct UserAccount: Equatable, Sendable {
     return nil
   }
 
-  private init(name: String, user: uid_t, group: gid_t) {
-    (self.name, self.user, self.group) = (name, user, group)
-  }
+  private init(name: String, user: uid_t, group: gid_t) { (self.name, self.user, self.group) = (name, user, group) }
 }
 
 /// Words for messages about a user that reads files.

@@ -63,8 +63,7 @@ struct ContentText: ControlText {
     var state = isFresh ? "fresh for \(TimeText.rough(entry.freshFor))" : "expired"
     switch entry.usefulFor {
     case nil: state += ", served for as long as httpdnsd runs"
-    case .some(let time) where time > max(entry.freshFor, .zero):
-      state += ", as stale data for \(TimeText.rough(time))"
+    case .some(let time) where time > max(entry.freshFor, .zero): state += ", as stale data for \(TimeText.rough(time))"
     case .some: break
     }
     lines.append("  \(state); \(counted(entry.hits, "hit")), \(refresh(entry.refresh))")
@@ -88,8 +87,7 @@ struct ContentText: ControlText {
     case .inFlight: "being refreshed"
     case .keepList(let time): "in refresh.keep, refreshed in \(TimeText.rough(time))"
     case .hot(let time): "in use, refreshed in \(TimeText.rough(time))"
-    case .ifHit(let times, let time):
-      "refreshed in \(TimeText.rough(time)) if asked for \(counted(times, "more time"))"
+    case .ifHit(let times, let time): "refreshed in \(TimeText.rough(time)) if asked for \(counted(times, "more time"))"
     }
   }
 
@@ -130,9 +128,8 @@ extension EntryQuestion {
   fileprivate var members: [(String, String)] {
     JSONText.members([
       "name": JSONText.string(name.text), "type": JSONText.string(type.rawValue == 0 ? "every" : "\(type)"),
-      "dnssec_ok": "\(dnssecOK)", "checking_disabled": "\(checkingDisabled)",
-      "route": "\(route)", "network": "\(network)", "here": "\(isHere)",
-      "subnet": subnet.map { JSONText.string("\($0)") },
+      "dnssec_ok": "\(dnssecOK)", "checking_disabled": "\(checkingDisabled)", "route": "\(route)",
+      "network": "\(network)", "here": "\(isHere)", "subnet": subnet.map { JSONText.string("\($0)") },
     ])
   }
 }

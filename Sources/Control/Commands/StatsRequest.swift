@@ -72,9 +72,7 @@ struct StatsText: ControlText {
       ],
     ]
     let limited = ShareLimit.allCases.map { ($0, statistics.resolver.shares.count($0)) }.filter { $0.1 > 0 }
-    if !limited.isEmpty {
-      rows.append(["beyond a share", limited.map { "\($0.word) \($1)" }.joined(separator: ", ")])
-    }
+    if !limited.isEmpty { rows.append(["beyond a share", limited.map { "\($0.word) \($1)" }.joined(separator: ", ")]) }
     if let refresh = statistics.refresh {
       rows.append([
         "refreshing", "\(counted(refresh.transfers, "transfer")), \(refresh.overBudget) beyond the budget",

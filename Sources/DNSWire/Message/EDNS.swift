@@ -17,9 +17,7 @@ public struct EDNS: Hashable, Sendable {
   public static let usualPayloadSize: UInt16 = 1232
 
   /// An OPT record of version 0.
-  public init(
-    udpPayloadSize: UInt16 = EDNS.usualPayloadSize, dnssecOK: Bool = false, options: [Option] = []
-  ) {
+  public init(udpPayloadSize: UInt16 = EDNS.usualPayloadSize, dnssecOK: Bool = false, options: [Option] = []) {
     self.udpPayloadSize = udpPayloadSize
     self.extendedResponseCode = 0
     self.version = 0

@@ -11,9 +11,7 @@ extension Message {
   /// and octets after the message are ignored. A TTL with the highest bit set becomes 0 (RFC 2181 section 8).
   ///
   /// - Complexity: O(octets), with at most `WireReader.maximumSteps` labels and pointers.
-  public static func parse(_ octets: [UInt8]) throws(WireError) -> Message {
-    try parse(octets.span)
-  }
+  public static func parse(_ octets: [UInt8]) throws(WireError) -> Message { try parse(octets.span) }
 
   /// Parses a message as above, without copying the octets.
   public static func parse(_ octets: Span<UInt8>) throws(WireError) -> Message {
@@ -100,8 +98,7 @@ extension Message {
           if section != .additional { unreadableRecordCount += 1 }
           continue
         }
-        records.append(
-          ResourceRecord(owner: owner, type: type, ttl: ttl > Int32.max ? 0 : ttl, rdata: rdata))
+        records.append(ResourceRecord(owner: owner, type: type, ttl: ttl > Int32.max ? 0 : ttl, rdata: rdata))
       } else {
         // Opaque, because another class may define another form for the type (RFC 3597 section 3).
         _ = try reader.skip(length)

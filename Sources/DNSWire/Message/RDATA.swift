@@ -36,9 +36,7 @@ public enum RDATA {
   /// The generic form (RFC 3597) is used for unknown types, for RDATA without its type's form, and where the text would
   /// not reproduce the octets exactly.
   public static func text(_ rdata: [UInt8], type: RecordType) -> String {
-    guard let fields = RDATAField.textFields(of: type), isMade(rdata, of: fields) else {
-      return genericText(rdata)
-    }
+    guard let fields = RDATAField.textFields(of: type), isMade(rdata, of: fields) else { return genericText(rdata) }
     var writer = TextWriter(rdata)
     for field in fields {
       guard writer.write(field) else { return genericText(rdata) }

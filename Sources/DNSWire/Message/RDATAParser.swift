@@ -23,8 +23,7 @@ extension TextReader {
     case .type: word().flatMap { RecordType(text: String(decoding: $0, as: UTF8.self)) }.map { bigEndian($0.rawValue) }
     case .certificateType: word().flatMap { codepoint(of: $0, in: certificateMnemonics) }.map { bigEndian($0) }
     case .time: word().flatMap { SignatureTime(text: $0) }.map { bigEndian($0.seconds) }
-    case .salt:
-      word().flatMap { $0.elementsEqual([hyphen]) ? [] : Hexadecimal.decode($0) }.flatMap { counted($0) }
+    case .salt: word().flatMap { $0.elementsEqual([hyphen]) ? [] : Hexadecimal.decode($0) }.flatMap { counted($0) }
     case .hash: word().flatMap { Base32Hexadecimal.decode($0) }.flatMap { counted($0) }
     case .types: words().flatMap { TypeBitmaps.octets($0) }
     case .key: joinedWords().flatMap { Base64.decode($0) }
@@ -68,14 +67,10 @@ private func groups(_ word: ArraySlice<UInt8>, of count: Int, separator: UInt8) 
 }
 
 /// The octets of a number in network byte order.
-func bigEndian(_ number: some FixedWidthInteger) -> [UInt8] {
-  withUnsafeBytes(of: number.bigEndian) { Array($0) }
-}
+func bigEndian(_ number: some FixedWidthInteger) -> [UInt8] { withUnsafeBytes(of: number.bigEndian) { Array($0) } }
 
 /// A length octet and the octets; nil for more than 255.
-func counted(_ octets: [UInt8]) -> [UInt8]? {
-  octets.count <= 255 ? [UInt8(octets.count)] + octets : nil
-}
+func counted(_ octets: [UInt8]) -> [UInt8]? { octets.count <= 255 ? [UInt8(octets.count)] + octets : nil }
 
 /// A number, or a mnemonic in any case, with or without hyphens: servers differ.
 private func code(_ word: ArraySlice<UInt8>, of mnemonics: [(String, UInt8)]) -> [UInt8]? {

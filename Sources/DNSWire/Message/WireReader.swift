@@ -90,8 +90,7 @@ struct WireReader: ~Escapable {
     let start = position
     let length = try skipName()
     guard position - start != length else {
-      return DomainName(
-        unchecked: octets.extracting(start..<position).withUnsafeBufferPointer { Array($0) })
+      return DomainName(unchecked: octets.extracting(start..<position).withUnsafeBufferPointer { Array($0) })
     }
     var output: [UInt8] = []
     output.reserveCapacity(length)
@@ -173,7 +172,5 @@ struct WireReader: ~Escapable {
 
 extension WireReader {
   /// The next two octets as a number, without stepping over them; nil if fewer are left.
-  var upcomingShort: UInt16? {
-    remaining >= 2 ? UInt16(octets[position]) << 8 | UInt16(octets[position + 1]) : nil
-  }
+  var upcomingShort: UInt16? { remaining >= 2 ? UInt16(octets[position]) << 8 | UInt16(octets[position + 1]) : nil }
 }

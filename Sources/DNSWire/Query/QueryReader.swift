@@ -311,8 +311,7 @@ extension QueryClientSubnet {
     let used = bits < Int(sourceLength) ? bits : Int(sourceLength)
     let highMask: UInt64 = used >= 64 ? .max : ~(UInt64.max >> UInt64(used))
     let lowMask: UInt64 = used <= 64 ? 0 : used >= 128 ? .max : ~(UInt64.max >> UInt64(used - 64))
-    return QueryClientSubnet(
-      family: family, sourceLength: UInt8(used), high: high & highMask, low: low & lowMask)
+    return QueryClientSubnet(family: family, sourceLength: UInt8(used), high: high & highMask, low: low & lowMask)
   }
 
   /// Whether both subnets are equal.

@@ -58,9 +58,7 @@ struct Location {
   }
 
   /// Degrees, minutes and seconds, up to the letter of the direction.
-  private static func angle(
-    _ reader: inout TextReader, positive: UInt8, negative: UInt8, limit: Int
-  ) -> UInt32? {
+  private static func angle(_ reader: inout TextReader, positive: UInt8, negative: UInt8, limit: Int) -> UInt32? {
     var total = 0
     for (index, unit) in [3_600_000, 60_000, 1000, 0].enumerated() {
       guard let word = reader.word() else { return nil }
@@ -68,8 +66,7 @@ struct Location {
         guard total <= limit * 3_600_000 else { return nil }
         return letter & ~0x20 == positive ? origin + UInt32(total) : origin - UInt32(total)
       }
-      guard unit > 0, let value = thousandths(word, places: index == 2 ? 3 : 0),
-        value < (index == 0 ? 181_000 : 60_000)
+      guard unit > 0, let value = thousandths(word, places: index == 2 ? 3 : 0), value < (index == 0 ? 181_000 : 60_000)
       else { return nil }
       total += value * unit / 1000
     }

@@ -45,9 +45,7 @@ package struct FleetReport: Sendable {
     return store.state + (store.complaint.map { ": \($0)" } ?? "")
   }
 
-  package init(store: StoreReport, own: FleetMember) {
-    (self.store, self.own) = (store, own)
-  }
+  package init(store: StoreReport, own: FleetMember) { (self.store, self.own) = (store, own) }
 }
 
 /// A line for the log.

@@ -100,9 +100,7 @@ package final class Presence {
   ///
   /// - Returns: nil if the store or its clock is unusable, or a reply is malformed.
   func members() async -> [SignedMember]? {
-    await withCheckedContinuation { continuation in
-      read(timeout: .seconds(1)) { continuation.resume(returning: $0) }
-    }
+    await withCheckedContinuation { continuation in read(timeout: .seconds(1)) { continuation.resume(returning: $0) } }
   }
 
   /// The listed daemons and the age of their last heartbeat in seconds, the most recent first; empty if unknown.

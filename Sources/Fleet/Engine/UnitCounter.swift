@@ -119,8 +119,7 @@ package final class UnitCounter {
   /// was replaced or has lost its data.
   private func askEpoch() {
     guard link.isUp else { return }
-    link.post(
-      StoreCommand.set.words(keys.epoch, identity + Array("\(loop.now.nanoseconds)".utf8), "NX".utf8), nil)
+    link.post(StoreCommand.set.words(keys.epoch, identity + Array("\(loop.now.nanoseconds)".utf8), "NX".utf8), nil)
     link.post(StoreCommand.get.words(keys.epoch)) { [weak self] result in
       guard let self, case .success(.bulk(let found)) = result, found.count <= FleetLedger.longestEpoch else { return }
       let known = ledger.epoch

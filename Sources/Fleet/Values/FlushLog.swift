@@ -12,8 +12,7 @@ public enum FlushedNames: Hashable, Sendable {
   public func covers(_ name: DomainName) -> Bool {
     switch self {
     case .everything: true
-    case .names(let names, let andBelow):
-      names.contains { $0 == name || andBelow && name.isAtOrBelow($0) }
+    case .names(let names, let andBelow): names.contains { $0 == name || andBelow && name.isAtOrBelow($0) }
     }
   }
 }

@@ -37,9 +37,7 @@ extension Route {
 }
 
 extension TTLBounds {
-  fileprivate var meaning: String {
-    "ttl=\(lowest)-\(highest) negative=\(highestNegative) localdns=\(highestFallback)"
-  }
+  fileprivate var meaning: String { "ttl=\(lowest)-\(highest) negative=\(highestNegative) localdns=\(highestFallback)" }
 }
 
 extension Configuration.Names {

@@ -18,9 +18,7 @@ extension Configuration.Provider {
   }
 
   /// Stands for the account whose units are counted: without a colon.
-  var fleetAccount: String {
-    Base64URL.encode(Array(Digest.sha256(Array(accountText.utf8)).prefix(16)))
-  }
+  var fleetAccount: String { Base64URL.encode(Array(Digest.sha256(Array(accountText.utf8)).prefix(16))) }
 
   /// Whose units the provider counts: not how they are asked for.
   private var accountText: String {

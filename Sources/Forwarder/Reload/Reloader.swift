@@ -325,9 +325,7 @@ extension RevisedTerms {
       filter.rebindProtection
       && (!old.configuration.names.rebindProtection || filter.rebindAllow != old.configuration.names.rebindAllow
         || filter.rebindPrefixes != old.configuration.names.rebindPrefixes)
-    let terms = now.map { route in
-      route.isUnused || isStricter && route.filtersPrivate ? nil : EntryTerms(route)
-    }
+    let terms = now.map { route in route.isUnused || isStricter && route.filtersPrivate ? nil : EntryTerms(route) }
     let lost = new.numbers.providers.retired
     let isAlike = before.enumerated().allSatisfy { number, route in
       route.isUnused || number < terms.count && terms[number] == EntryTerms(route)

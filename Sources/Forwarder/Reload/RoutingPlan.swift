@@ -53,12 +53,8 @@ package struct RoutingPlan: Sendable {
       hostsNumbers[UInt16(usual)] = UInt16(number)
     }
     var rules: [RouteRule] = []
-    if let loopZone {
-      rules.append(RouteRule(names: [.subtree(loopZone)], action: .route(Route.Number.loopProbe)))
-    }
-    if let instance {
-      rules.append(RouteRule(names: [.below(InstanceName.zone)], action: .pinned([instance])))
-    }
+    if let loopZone { rules.append(RouteRule(names: [.subtree(loopZone)], action: .route(Route.Number.loopProbe))) }
+    if let instance { rules.append(RouteRule(names: [.below(InstanceName.zone)], action: .pinned([instance]))) }
     var rest = numbersOfChosen
     for (rule, target) in zip(configuration.rules, targets) {
       switch target {
@@ -153,8 +149,7 @@ extension RoutingPlan {
     _ configuration: Configuration, hosts: HostsFile, searchDomains: [DomainName], loopZone: DomainName? = nil
   ) {
     var numbers = ServiceNumbers().routes
-    self.init(
-      configuration, hosts: hosts, searchDomains: searchDomains, loopZone: loopZone, numbers: &numbers)!
+    self.init(configuration, hosts: hosts, searchDomains: searchDomains, loopZone: loopZone, numbers: &numbers)!
   }
 }
 

@@ -58,8 +58,7 @@ package final class AccessPolicy: @unchecked Sendable {
     var index = 0
     while index < count {
       let prefix = prefixes + index
-      if prefix.pointee.isIPv6 == client.isIPv6,
-        client.high & prefix.pointee.highMask == prefix.pointee.high,
+      if prefix.pointee.isIPv6 == client.isIPv6, client.high & prefix.pointee.highMask == prefix.pointee.high,
         client.low & prefix.pointee.lowMask == prefix.pointee.low
       {
         return true

@@ -219,9 +219,7 @@ package final class QueryPath {
     let limits = limits(transport)
     var head = ResponseHead()
     let start = query.questionEnd
-    prepared._withUnsafeGuaranteedRef {
-      $0.copy(index, to: output + start, capacity: limits.size - start, &head)
-    }
+    prepared._withUnsafeGuaranteedRef { $0.copy(index, to: output + start, capacity: limits.size - start, &head) }
     let fate = head.extendedError == ExtendedError.blocked.rawValue ? QueryFate.blocked : .local
     note(fate, code: head.responseCode, over: transport)
     return .reply(ResponseWriter.complete(query, of: message.span, head, limits, into: output))

@@ -37,9 +37,7 @@ package final class ListenerThread: WatchedThread, @unchecked Sendable {
   private let helper: ListenerThread?
 
   /// - Parameter helper: the thread to wake when this one reads a full batch.
-  package init(
-    _ port: UDPPort, _ role: Role, helper: ListenerThread?, name: String = "listener"
-  ) throws(StartError) {
+  package init(_ port: UDPPort, _ role: Role, helper: ListenerThread?, name: String = "listener") throws(StartError) {
     self.name = name
     self.port = port
     self.role = role

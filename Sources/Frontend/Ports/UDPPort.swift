@@ -42,8 +42,7 @@ package struct UDPPort {
     if isFull { whenFull() }
     let now = BootInstant.now.nanoseconds
     let isLogging = tap.isOn
-    let batch = answerBatch(
-      of: listener, count: count, by: path, to: queries, tap: tap, isLogging: isLogging, now: now)
+    let batch = answerBatch(of: listener, count: count, by: path, to: queries, tap: tap, isLogging: isLogging, now: now)
     if batch.handedOver || path.hasUnreported(now: now) { resolverLoop.wake() }
     if batch.answers > 0 {
       let end = BootInstant.now.nanoseconds

@@ -49,8 +49,7 @@ package final class FailingNames {
   /// The names, most recent failure first.
   package func report(now: BootInstant) -> [FailingName] {
     rows.sorted { $0.value.at > $1.value.at }.map { key, row in
-      FailingName(
-        name: key.name, type: RecordType(key.type), count: row.count, reason: row.reason, age: now - row.at)
+      FailingName(name: key.name, type: RecordType(key.type), count: row.count, reason: row.reason, age: now - row.at)
     }
   }
 

@@ -160,8 +160,7 @@ package final class QueryTap: @unchecked Sendable {
     guard number != published.load(ordering: .acquiring), let records, let names else { return nil }
     let place = number & (TapSize.queries - 1)
     let record = records[place]
-    let name = UnsafeBufferPointer(
-      start: UnsafePointer(names + place * TapSize.name), count: Int(record.nameLength))
+    let name = UnsafeBufferPointer(start: UnsafePointer(names + place * TapSize.name), count: Int(record.nameLength))
     let value = body(record, name)
     taken.store(number + 1, ordering: .releasing)
     return value

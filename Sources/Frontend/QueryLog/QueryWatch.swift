@@ -38,8 +38,7 @@ package final class QueryWatch {
         leftOut += 1
         continue
       }
-      lines.append(
-        asJSON ? query.line(clock).written(as: .json, isJournal: false) : "\(query.sentence(clock))\n")
+      lines.append(asJSON ? query.line(clock).written(as: .json, isJournal: false) : "\(query.sentence(clock))\n")
     }
     if leftOut > 0 { lines.append(note(of: leftOut)) }
     if !lines.isEmpty { receive(lines) }

@@ -26,8 +26,7 @@ package struct Asker: Hashable {
   init(_ peer: datagram_peer, id: UInt16, descriptor: Int32) {
     (address, port) = withUnsafePointer(to: peer.address) { (IPNumber($0), IPNumber.port($0)) }
     local = withUnsafeBytes(of: peer.local) { raw in
-      LocalAddress(
-        high: raw.loadUnaligned(as: UInt64.self), low: raw.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+      LocalAddress(high: raw.loadUnaligned(as: UInt64.self), low: raw.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
     }
     self.id = id
     self.descriptor = descriptor

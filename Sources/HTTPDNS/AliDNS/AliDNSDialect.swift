@@ -106,9 +106,7 @@ public struct AliDNSDialect: Dialect {
     }
   }
 
-  private func addresses(
-    in root: JSONValue, for question: HTTPDNSQuestion
-  ) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
+  private func addresses(in root: JSONValue, for question: HTTPDNSQuestion) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
     var reply = ProviderReply(responseCode: .noError)
     for element in root.elements {
       guard let address = element.text.flatMap({ IPAddress(text: $0) }), question.type == (address.isIPv6 ? .aaaa : .a)

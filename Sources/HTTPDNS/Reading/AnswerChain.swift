@@ -64,8 +64,7 @@ struct AnswerChain {
   /// Whether the section has data of QTYPE that no link leads to. A DNAME record that the chain contains is not such
   /// data.
   private var hasStrays: Bool {
-    question.type == .dname
-      ? redirected.count > followed.count : section.records.contains { $0.type == question.type }
+    question.type == .dname ? redirected.count > followed.count : section.records.contains { $0.type == question.type }
   }
 
   /// Returns the DNAME record of the closest ancestor of the chain's end (RFC 6672 section 2.3).
@@ -108,9 +107,7 @@ struct AnswerChain {
   private mutating func appendSigned(_ type: RecordType) -> Bool {
     // Copies of one CNAME record may differ in the case of their target: they are duplicates.
     guard section.append(end, type, limit: type == .cname ? 1 : .max, to: &records) else { return false }
-    if question.dnssecOK, question.type != .rrsig {
-      section.appendSignatures(end, covering: type, to: &records)
-    }
+    if question.dnssecOK, question.type != .rrsig { section.appendSignatures(end, covering: type, to: &records) }
     return true
   }
 

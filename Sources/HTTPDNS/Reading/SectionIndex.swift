@@ -118,7 +118,5 @@ private struct LowestTTL {
 
 extension ResourceRecord {
   /// The first field of RRSIG (RFC 4034 section 3.1.1); nil if RDATA is too short.
-  var coveredType: RecordType? {
-    rdata.count >= 2 ? RecordType(UInt16(rdata[0]) << 8 | UInt16(rdata[1])) : nil
-  }
+  var coveredType: RecordType? { rdata.count >= 2 ? RecordType(UInt16(rdata[0]) << 8 | UInt16(rdata[1])) : nil }
 }

@@ -43,8 +43,7 @@ public struct TencentDialect: BatchDialect {
     random: @escaping @Sendable (Int) -> [UInt8] = { RandomOctets.generate(count: $0) }
   ) {
     switch credential {
-    case .https(let token, let id):
-      (self.id, self.token, cipher) = (id, token, nil)
+    case .https(let token, let id): (self.id, self.token, cipher) = (id, token, nil)
     case .aes(let id, let key):
       (self.id, token) = (id, nil)
       cipher = BlockCipher(.aesCBC, key: TencentDialect.key(key, length: 16, filler: UInt8(ascii: "0")))
@@ -92,9 +91,7 @@ public struct TencentDialect: BatchDialect {
     if let cipher { target.add("alg", plain: cipher.mode == .aesCBC ? "aes" : "des") }
     // Document 95497 requires the address to be encrypted like the name. Both SDKs of the provider send it in clear
     // text (MSDKDnsInfoTool.m, RequestBuilder.java), so the service is known to accept that.
-    if let subnet = batch.clientSubnet, subnet.length > 0 {
-      target.add("ip", plain: subnet.address.description)
-    }
+    if let subnet = batch.clientSubnet, subnet.length > 0 { target.add("ip", plain: subnet.address.description) }
     return HTTPRequest(method: .get, target: target.text)
   }
 
@@ -129,12 +126,9 @@ public struct TencentDialect: BatchDialect {
     // The Android SDK ignores text after the digits; the service sends none.
     guard let end = text.lastIndex(where: { Hexadecimal.value($0) != nil }),
       let octets = Hexadecimal.decode(text[...end])
-    else {
-      throw .unreadable(.syntax)
-    }
+    else { throw .unreadable(.syntax) }
     let length = cipher.mode.vectorLength
-    guard octets.count > length,
-      let plaintext = cipher.decrypt(octets[length...], vector: Array(octets[..<length]))
+    guard octets.count > length, let plaintext = cipher.decrypt(octets[length...], vector: Array(octets[..<length]))
     else { throw .unreadable(.syntax) }
     return TencentReply.trimmed(plaintext[...])
   }

@@ -115,8 +115,7 @@ struct TencentReply {
         reply.answers.append(ResourceRecord(owner: name, type: type, ttl: ttl, rdata: octets))
       }
     }
-    var answer = try reply.answer(
-      to: HTTPDNSQuestion(name: name, type: type, clientSubnet: batch.clientSubnet))
+    var answer = try reply.answer(to: HTTPDNSQuestion(name: name, type: type, clientSubnet: batch.clientSubnet))
     answer.isEmptyAmbiguous = answer.isNegative
     return answer
   }

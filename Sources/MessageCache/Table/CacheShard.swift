@@ -266,8 +266,7 @@ final class CacheShard: @unchecked Sendable {
   func peek(_ key: CacheKey, now: Int64, orStale: Bool) -> CachedResponse? {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
-    guard let entry = lookUp(key), countsHere(entry),
-      now < (orStale ? CacheEntry.end(entry) : entry.pointee.expiresAt)
+    guard let entry = lookUp(key), countsHere(entry), now < (orStale ? CacheEntry.end(entry) : entry.pointee.expiresAt)
     else { return nil }
     let body = UnsafeBufferPointer(start: CacheEntry.body(entry), count: Int(entry.pointee.bodyLength))
     return CachedResponse(

@@ -75,9 +75,7 @@ extension CacheShard {
   fileprivate func addressRun(octets: Int, hash: UInt64) -> AddressRun? {
     hot_mutex_lock(lock)
     defer { hot_mutex_unlock(lock) }
-    guard let entry = lookUp(hash: hash), let run = CacheEntry.addresses(in: entry, octets: octets) else {
-      return nil
-    }
+    guard let entry = lookUp(hash: hash), let run = CacheEntry.addresses(in: entry, octets: octets) else { return nil }
     let rotates = entry.pointee.rotationSize > 0
     return AddressRun(addresses: run.list(octets), rotating: rotates ? Int(entry.pointee.rotationCount) : nil)
   }

@@ -96,9 +96,7 @@ extension [EntryTerms?] {
   fileprivate func terms(of entry: EntryPointer) -> EntryTerms? {
     let key = UnsafeBufferPointer(start: CacheEntry.key(entry), count: Int(entry.pointee.keyLength))
     guard let route = CacheRecord.nameLength(key).map({ Int(key[$0 + 3]) << 8 | Int(key[$0 + 4]) }), route < count
-    else {
-      return nil
-    }
+    else { return nil }
     return self[route]
   }
 }

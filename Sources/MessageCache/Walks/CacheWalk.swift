@@ -35,9 +35,7 @@ struct CacheWalk {
     }
   }
 
-  private func nextShard() -> Int? {
-    walks.indices.map { (next + $0) % walks.count }.first { !walks[$0].isAtEnd }
-  }
+  private func nextShard() -> Int? { walks.indices.map { (next + $0) % walks.count }.first { !walks[$0].isAtEnd } }
 }
 
 extension CacheShard {

@@ -151,8 +151,7 @@ package final class Ranker {
   }
 
   private func mayAdd(_ shares: [UInt64]) -> Bool {
-    entries.count < Ranker.mostEntries
-      && shares.allSatisfy { entryCounts[$0, default: 0] < Ranker.mostEntriesOfOne }
+    entries.count < Ranker.mostEntries && shares.allSatisfy { entryCounts[$0, default: 0] < Ranker.mostEntriesOfOne }
   }
 
   /// Ends the measurement of an answer.

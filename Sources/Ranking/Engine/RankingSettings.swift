@@ -70,9 +70,7 @@ package struct RankingSettings: Equatable, Sendable {
   ///   the public Internet does not route, such as private ones.
   func mayMeasure(_ address: IPAddress, isListed: Bool) -> Bool {
     let octets = address.octets
-    guard isListed else {
-      return !RebindFilter.isPrivate(octets) && !privatePrefixes.contains { $0.contains(address) }
-    }
+    guard isListed else { return !RebindFilter.isPrivate(octets) && !privatePrefixes.contains { $0.contains(address) } }
     // Link-local addresses (metadata services), multicast, the unspecified address and broadcast are never measured,
     // nor IPv6 addresses that embed such an IPv4 address.
     guard address.isIPv6 else { return RankingSettings.isHost(octets) }

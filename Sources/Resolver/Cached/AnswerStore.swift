@@ -181,9 +181,7 @@ final class AnswerStore {
     return nil
   }
 
-  private func nxdomain(
-    _ asked: ResolverQuestion, by above: FinishedAnswer, at parent: DomainName
-  ) -> FinishedAnswer? {
+  private func nxdomain(_ asked: ResolverQuestion, by above: FinishedAnswer, at parent: DomainName) -> FinishedAnswer? {
     let question = Question(name: parent, type: asked.question.type)
     guard let message = above.response.message(to: question) else { return nil }
     // AD was checked when the entry was stored: it belongs to the name above, and to everything below.
@@ -211,8 +209,7 @@ final class AnswerStore {
     let elapsed = UInt32(clamping: (now - found.storedAt) / 1_000_000_000)
     guard var response = recomposed(found, name, ttl: { $0 - min($0, elapsed) }) else { return nil }
     response.extendedError = found.extendedError
-    return FinishedAnswer(
-      response: response, lifetime: UInt32(clamping: (found.expiresAt - now) / 1_000_000_000))
+    return FinishedAnswer(response: response, lifetime: UInt32(clamping: (found.expiresAt - now) / 1_000_000_000))
   }
 
   /// The cached records as stale data (RFC 8767 section 4, RFC 8914 sections 4.4 and 4.20).
@@ -222,9 +219,7 @@ final class AnswerStore {
     return FinishedAnswer(response: response, lifetime: 0)
   }
 
-  private func recomposed(
-    _ found: CachedResponse, _ name: DomainName, ttl: (UInt32) -> UInt32
-  ) -> ComposedResponse? {
+  private func recomposed(_ found: CachedResponse, _ name: DomainName, ttl: (UInt32) -> UInt32) -> ComposedResponse? {
     let message = Message.assembled(
       name, answers: found.answers, authorities: found.authorities, responseCode: found.responseCode, body: found.body)
     guard let message else { return nil }

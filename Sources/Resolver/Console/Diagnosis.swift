@@ -206,8 +206,7 @@ extension Opinion.Answer {
         self = .addresses(addresses, ttl: records.map(\.ttl).min() ?? 0)
       } else {
         switch reply.answer.responseCode {
-        case .noError:
-          self = reply.answer.isEmptyAmbiguous ? .notListed(ResolvedAnswer.ambiguity) : .noData
+        case .noError: self = reply.answer.isEmptyAmbiguous ? .notListed(ResolvedAnswer.ambiguity) : .noData
         case .nxDomain: self = .noName
         case let code: self = .failure(UpstreamFailure.refused(code, by: reply.server).reason)
         }

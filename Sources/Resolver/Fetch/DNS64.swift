@@ -36,8 +36,7 @@ extension Resolver {
     guard isTranslatable(result, asked), let prefix = nat64?.prefix else { return result }
     let number = network.number
     let question = Question(name: asked.question.name, type: .a)
-    let ipv4 = await resolve(
-      HTTPDNSQuestion(name: question.name, type: .a), route: asked.route.number, fresh: false)
+    let ipv4 = await resolve(HTTPDNSQuestion(name: question.name, type: .a), route: asked.route.number, fresh: false)
     guard number == network.number, prefix == nat64?.prefix, ipv4.failure == nil,
       let records = ipv4.response.message(to: question)?.answers
     else { return result }

@@ -196,8 +196,7 @@ extension Resolver {
     }
     guard relation != .new, !fetch.isImpatient, fetch.state.mayRepeat(now: loop.now) else { return }
     // Another attempt costs as much as the first one.
-    let limit =
-      isPinned ? nil : missLimit(fetch.asked, client, fetch.domain, isInUse: isInUse(fetch))
+    let limit = isPinned ? nil : missLimit(fetch.asked, client, fetch.domain, isInUse: isInUse(fetch))
     guard limit == nil else { return }
     fetch.state.beginAgain()
     start(fetch)
@@ -280,8 +279,7 @@ extension Resolver {
   private func timeHasCome(_ fetch: Fetch) {
     let now = loop.now
     let hasStale = fetch.state.isStaleDue(at: now) && store.find(fetch.asked, now: now) != nil
-    let actions = fetch.state.timeHasCome(
-      options(of: fetch), hasStale: hasStale, isQueued: fetch.isQueued, now: now)
+    let actions = fetch.state.timeHasCome(options(of: fetch), hasStale: hasStale, isQueued: fetch.isQueued, now: now)
     for action in actions { carryOut(action, fetch) }
   }
 

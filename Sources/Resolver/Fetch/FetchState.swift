@@ -130,8 +130,7 @@ struct FetchState {
   /// Whether a client that repeats its query may start another attempt: the present one may be lost. With stale data one
   /// attempt is enough (RFC 8767 section 5).
   func mayRepeat(now: BootInstant) -> Bool {
-    attempts < ResolverSettings.mostAttempts && staleAt == nil
-      && now - lastAttempt >= ResolverSettings.retryAfter
+    attempts < ResolverSettings.mostAttempts && staleAt == nil && now - lastAttempt >= ResolverSettings.retryAfter
   }
 
   /// Whether a late answer of LocalDNS is worth nothing: the clients have an upstream's answer, or a provider has decided.
@@ -237,9 +236,7 @@ struct FetchState {
   /// - Parameter hasSeveral: whether the route has several providers.
   func afterProviders(hasSeveral: Bool) -> AfterProviders {
     if askedProviders > 0, hasSeveral { return .result(.failure(failed?.failure ?? .unserved)) }
-    if let failed, askedProviders > 0 || failed.failure?.consequence.leadsToLocalDNS == false {
-      return .result(failed)
-    }
+    if let failed, askedProviders > 0 || failed.failure?.consequence.leadsToLocalDNS == false { return .result(failed) }
     return .withoutProvider(failed?.failure, empty: empty)
   }
 

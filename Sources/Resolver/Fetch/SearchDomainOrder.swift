@@ -14,9 +14,7 @@ extension Resolver {
   static let unconfirmedNXDOMAIN: UInt32 = 5
 
   /// Whether LocalDNS may be asked for names that the providers deny or do not list.
-  func maySearch(_ route: Route) -> Bool {
-    route.isSearched && (local?.hasServers(route.localServers) ?? false)
-  }
+  func maySearch(_ route: Route) -> Bool { route.isSearched && (local?.hasServers(route.localServers) ?? false) }
 
   /// LocalDNS's answer if it precedes the providers, or if they said NXDOMAIN a moment ago: then the other types of a name
   /// that only the network has cost no transfer. Nil if the providers are to be asked.
@@ -113,9 +111,7 @@ extension FetchResult {
   }
 
   /// A failure instead of NXDOMAIN, so that the cached answer stays.
-  var unlessNXDOMAIN: FetchResult {
-    isNXDOMAIN ? FetchResult(result: .failure(.unserved), source: source) : self
-  }
+  var unlessNXDOMAIN: FetchResult { isNXDOMAIN ? FetchResult(result: .failure(.unserved), source: source) : self }
 }
 
 extension AnswerSource {

@@ -104,8 +104,7 @@ extension Resolver {
     var question = fetch.question
     question.clientSubnet = upstream.subnet(for: fetch.question.clientSubnet)
     let sentAt = loop.now
-    let result = await upstream.ask(
-      question, for: fetch, deadline: deadline, isLastResort: isLastResort)
+    let result = await upstream.ask(question, for: fetch, deadline: deadline, isLastResort: isLastResort)
     switch result {
     case .success(let reply):
       let source = AnswerSource.provider(upstream.name, server: reply.server)
@@ -319,8 +318,7 @@ extension Resolver {
     _ asked: ResolverQuestion, at upstream: Int, _ domain: DomainKey, _ verdicts: VerdictTimes, takesTrial: Bool
   ) -> UpstreamFailure? {
     guard !failures.isEmpty, asked.configuration === configuration else { return nil }
-    var reason = failures.failure(
-      of: asked.key, at: upstream, domain, verdicts, takesTrial: takesTrial, now: loop.now)
+    var reason = failures.failure(of: asked.key, at: upstream, domain, verdicts, takesTrial: takesTrial, now: loop.now)
     reason?.steps = []
     return reason
   }
@@ -339,9 +337,7 @@ extension Resolver {
       || remembered(asked, at: FailureCache.localDNS, domain, localPatience.verdicts, takesTrial: false) != nil
   }
 
-  func mayFallBack(_ route: Route) -> Bool {
-    route.fallsBack && (local?.hasServers(route.localServers) ?? false)
-  }
+  func mayFallBack(_ route: Route) -> Bool { route.fallsBack && (local?.hasServers(route.localServers) ?? false) }
 }
 
 extension HTTPDNSAnswer {

@@ -52,9 +52,7 @@ package final class NameLedger: TransferObserver {
   }
 
   /// Counts each question of a completed transfer.
-  package func asked(
-    _ asked: AskedQuestions, _ result: Result<ProviderReplies, UpstreamFailure>, time: Duration
-  ) {
+  package func asked(_ asked: AskedQuestions, _ result: Result<ProviderReplies, UpstreamFailure>, time: Duration) {
     loop.assertCurrent()
     asked.forEachQuestion { question in
       let failure = NameLedger.failure(of: question, result)
@@ -163,9 +161,7 @@ package final class NameLedger: TransferObserver {
 
   /// Whether there is a row. Creates one if the hits deserve it and there is room until the next pruning, which cannot
   /// run while the lock is held.
-  private func isCounted(
-    row: UInt64, _ octets: UnsafeBufferPointer<UInt8>, hits: UInt32, entry: UInt64
-  ) -> Bool {
+  private func isCounted(row: UInt64, _ octets: UnsafeBufferPointer<UInt8>, hits: UInt32, entry: UInt64) -> Bool {
     guard !table.contains(row) else { return true }
     guard UInt64(hits) > table.threshold, table.count < 2 * table.most else { return false }
     let (name, type) = (octets.dropLast(2), octets.suffix(2).reduce(0) { $0 << 8 | UInt16($1) })

@@ -119,9 +119,7 @@ package struct UnitBudget: Hashable, Sendable {
     let wasSet = abs(offset - clockOffset) > UnitBudget.mostCorrection
     if today > day {
       // A wrong clock may be corrected once. Setting a clock that was right does not start a second day.
-      if !wasSet || !isDated {
-        begin(now, spent: wasSet ? undated : 0)
-      }
+      if !wasSet || !isDated { begin(now, spent: wasSet ? undated : 0) }
       day = today
     }
     if now - beginning >= UnitBudget.dayLength * 1_000_000_000, self.beginning == beginning { begin(now, spent: 0) }

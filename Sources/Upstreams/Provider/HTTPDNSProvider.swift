@@ -165,9 +165,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
     guard answer.isEmptyAmbiguous else { return answer }
     var answer = answer
     answer.isEmptyAmbiguous = settings.fallbackOnEmpty
-    if settings.fallbackOnEmpty {
-      notListed.insert(question, until: loop.now + settings.notListedTTL, now: loop.now)
-    }
+    if settings.fallbackOnEmpty { notListed.insert(question, until: loop.now + settings.notListedTTL, now: loop.now) }
     return answer
   }
 
@@ -192,8 +190,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
       pairsInFlight[key] = pair
       let batch = QuestionBatch(names: [question.name], types: [.a, .aaaa], clientSubnet: question.clientSubnet)
       loop.startTask {
-        let result = await self.askServers(
-          .batch(batch), for: pair, deadline: deadline, isLastResort: isLastResort)
+        let result = await self.askServers(.batch(batch), for: pair, deadline: deadline, isLastResort: isLastResort)
         self.pairsInFlight[key] = nil
         pair.end(result)
       }
@@ -210,9 +207,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
   ) async -> Result<ProviderReplies, UpstreamFailure> {
     let client = asking.clientShare
     var refusal = health.refusal(of: client) ?? limits.refusal
-    if refusal == nil {
-      refusal = await health.refusal(of: client, by: deadline, isLastResort: isLastResort)
-    }
+    if refusal == nil { refusal = await health.refusal(of: client, by: deadline, isLastResort: isLastResort) }
     if let refusal {
       health.wasNotAsked()
       return refused(asked, refusal)
@@ -341,8 +336,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
       counters.values.roundTrips.observe(loop.preciseNow - begin)
       if let date = response.date { clock.note(date, isAuthenticated: server.isVerified, wallTime: loop.wallTime) }
       do throws(HTTPDNSFailure) {
-        let replies = ProviderReplies(
-          server: server.description, results: try results(asked, response))
+        let replies = ProviderReplies(server: server.description, results: try results(asked, response))
         let count = replies.results.count {
           if case .success(let answer) = $0.result { !answer.isNegative } else { false }
         }
@@ -399,8 +393,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
       return .failure(UpstreamFailure(.other, reason, .limit))
     }
     let asking = OwnQuestion(questions[0].name, now: loop.now)
-    let replies = await askServers(
-      asked(questions), for: asking, deadline: deadline, isLastResort: false, attempts: 1)
+    let replies = await askServers(asked(questions), for: asking, deadline: deadline, isLastResort: false, attempts: 1)
     if case .failure(let failure) = replies, failure.consequence.isRemembered { health.refreshHasFailed() }
     return replies.map { replies in
       var answers: [HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>] = [:]
@@ -439,9 +432,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
       return false
     }
     health.wasNotAsked()
-    if !health.isPausing, timeRequests.take(now: loop.now) {
-      loop.startTask { [self] in await askForTime(question) }
-    }
+    if !health.isPausing, timeRequests.take(now: loop.now) { loop.startTask { [self] in await askForTime(question) } }
     return true
   }
 

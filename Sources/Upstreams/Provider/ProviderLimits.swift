@@ -46,8 +46,7 @@ final class ProviderLimits {
     self.loop = loop
     self.note = note
     rate = RequestLimit(perSecond: settings.requestsPerSecond)
-    budget =
-      ledger?.budget(of: settings.name, perDay: settings.unitsPerDay) ?? UnitBudget(perDay: settings.unitsPerDay)
+    budget = ledger?.budget(of: settings.name, perDay: settings.unitsPerDay) ?? UnitBudget(perDay: settings.unitsPerDay)
   }
 
   /// The ledger stores what is spent from now on.

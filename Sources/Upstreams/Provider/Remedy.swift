@@ -60,9 +60,7 @@ extension HTTPFailure {
 
 extension HTTPResponse {
   /// Why it has no answer, in human-readable form, with the service's own error code.
-  func explanation(
-    of failure: HTTPDNSFailure, code: String? = nil, _ kind: Configuration.ProviderKind
-  ) -> String {
+  func explanation(of failure: HTTPDNSFailure, code: String? = nil, _ kind: Configuration.ProviderKind) -> String {
     if failure == .unreadable(.mediaType) { return HTTPDNSFailure.wrongMediaType(of: self) }
     return failure.text(kind) + (code.map { " (\($0))" } ?? "")
   }

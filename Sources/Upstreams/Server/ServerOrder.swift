@@ -157,9 +157,7 @@ struct ServerOrder: ~Copyable {
   mutating func isWanted(now: BootInstant) { wantedAt = now }
 
   /// Everything is open again on another network.
-  mutating func networkHasChanged() {
-    states = Array(repeating: State(), count: states.count)
-  }
+  mutating func networkHasChanged() { states = Array(repeating: State(), count: states.count) }
 
   // MARK: Handshakes
 

@@ -150,10 +150,8 @@ package struct ProviderFactory {
           aesMode: account.aesMode == .gcm ? .gcm : .cbc, parameters: account.parameters, isEncrypted: isEncrypted)
       } catch { throw HTTPSetupError(description: error.description) }
     case .json:
-      return JSONDialect(
-        flavour: JSONDialect.Flavour(host: provider.tlsName, path: provider.path), path: provider.path)
-    case .doh(let method):
-      return MessageDialect(method: method == .get ? .get : .post, path: provider.path)
+      return JSONDialect(flavour: JSONDialect.Flavour(host: provider.tlsName, path: provider.path), path: provider.path)
+    case .doh(let method): return MessageDialect(method: method == .get ? .get : .post, path: provider.path)
     case .table: preconditionFailure("a table speaks no dialect")
     }
   }
@@ -179,8 +177,7 @@ package struct ProviderFactory {
     _ = try HTTPOrigin(address, options: options, on: loop)
     switch server.host {
     case .address(let address):
-      return ProviderServer(
-        text, addresses: [address], isVerified: scheme == .https, nat64: nat64, connect: connect)
+      return ProviderServer(text, addresses: [address], isVerified: scheme == .https, nat64: nat64, connect: connect)
     case .name(let name) where provider.proxy != nil && provider.bootstrap.isEmpty:
       guard
         let address = HTTPServerAddress(
@@ -192,8 +189,7 @@ package struct ProviderFactory {
     case .name(let name):
       let lookUp = HostLookUp(
         name, types: types(provider.family), client: localClient, loop: loop, servers: resolvers(of: provider))
-      return ProviderServer(
-        text, lookUp: lookUp, isVerified: scheme == .https, nat64: nat64, connect: connect)
+      return ProviderServer(text, lookUp: lookUp, isVerified: scheme == .https, nat64: nat64, connect: connect)
     }
   }
 

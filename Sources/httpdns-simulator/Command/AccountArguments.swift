@@ -15,17 +15,14 @@ struct TencentArguments: ParsableArguments {
   var tencentToken = TencentAccount().token
 
   var account: TencentAccount {
-    TencentAccount(
-      identifier: tencentId, desKey: tencentDesKey, aesKey: tencentAesKey, token: tencentToken)
+    TencentAccount(identifier: tencentId, desKey: tencentDesKey, aesKey: tencentAesKey, token: tencentToken)
   }
 
   func validate() throws {
     guard let number = Int(tencentId), (1...100_000).contains(number) else {
       throw ValidationError("--tencent-id is 1 to 100000")
     }
-    guard tencentAesKey.utf8.count == 16 else {
-      throw ValidationError("--tencent-aes-key has 16 octets")
-    }
+    guard tencentAesKey.utf8.count == 16 else { throw ValidationError("--tencent-aes-key has 16 octets") }
   }
 }
 
@@ -44,9 +41,7 @@ struct EMASArguments: ParsableArguments {
       valueName: "key"))
   var emasAesSecret = EMASAccount().aesSecret
 
-  var account: EMASAccount {
-    EMASAccount(identifier: emasAccount, secret: emasSecret, aesSecret: emasAesSecret)
-  }
+  var account: EMASAccount { EMASAccount(identifier: emasAccount, secret: emasSecret, aesSecret: emasAesSecret) }
 
   func validate() throws {
     guard emasAesSecret.isEmpty || Hexadecimal.decode(emasAesSecret)?.count == 16 else {

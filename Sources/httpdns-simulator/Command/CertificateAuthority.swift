@@ -96,8 +96,7 @@ private final class Certificate {
       ASN1_INTEGER_set_uint64(X509_get_serialNumber(handle), .random(in: 1...UInt64(Int64.max))) == 1,
       X509_gmtime_adj(X509_getm_notBefore(handle), -age) != nil,
       X509_gmtime_adj(X509_getm_notAfter(handle), Certificate.lifetime) != nil,
-      X509_NAME_add_entry_by_NID(
-        name, NID_commonName, MBSTRING_UTF8, text, Int32(text.count), -1, 0) == 1,
+      X509_NAME_add_entry_by_NID(name, NID_commonName, MBSTRING_UTF8, text, Int32(text.count), -1, 0) == 1,
       X509_set_pubkey(handle, key.handle) == 1
     else { throw SimulatorError(description: "no certificate for \(subject)") }
   }
@@ -118,9 +117,7 @@ private final class Certificate {
     else { throw SimulatorError(description: "no signature") }
   }
 
-  func pem() throws(SimulatorError) -> [UInt8] {
-    try memoryText { PEM_write_bio_X509($0, handle) }
-  }
+  func pem() throws(SimulatorError) -> [UInt8] { try memoryText { PEM_write_bio_X509($0, handle) } }
 }
 
 /// Returns what `write` writes to a memory BIO.

@@ -105,15 +105,12 @@ struct SimulatorCommand: ParsableCommand {
       throw ValidationError("--account, --access-key-id and --access-key-secret come together")
     }
     guard recordLimit >= 0 else { throw ValidationError("--record-limit is 0 or more") }
-    guard defaultTtl <= 0x7FFF_FFFF else {
-      throw ValidationError("--default-ttl is 0 to 2147483647")
-    }
+    guard defaultTtl <= 0x7FFF_FFFF else { throw ValidationError("--default-ttl is 0 to 2147483647") }
   }
 
   func run() throws {
     let loop = try EventLoop()
-    let simulator = Simulator(
-      on: loop, service: try makeService(), faults: try makeFaults(), recordLimit: recordLimit)
+    let simulator = Simulator(on: loop, service: try makeService(), faults: try makeFaults(), recordLimit: recordLimit)
     let signals = [SIGTERM, SIGINT].map { LoopEvent(on: loop, signal: $0) { loop.stop() } }
     try open(simulator)
     withExtendedLifetime((simulator, signals)) { loop.run() }
@@ -123,11 +120,9 @@ struct SimulatorCommand: ParsableCommand {
   private func open(_ simulator: Simulator) throws {
     var tls: TLSServerContext?
     if !listenTls.isEmpty || caOut != nil {
-      let authority = try CertificateAuthority(
-        names: CertificateAuthority.providerNames + tlsName, age: tlsAge)
+      let authority = try CertificateAuthority(names: CertificateAuthority.providerNames + tlsName, age: tlsAge)
       if let caOut { try write(authority.caCertificate, to: caOut) }
-      tls = try TLSServerContext(
-        certificateChain: authority.certificate, privateKey: authority.privateKey)
+      tls = try TLSServerContext(certificateChain: authority.certificate, privateKey: authority.privateKey)
     }
     for address in listen { say("http", try simulator.serve(on: address).description) }
     for address in listenTls { say("https", try simulator.serve(on: address, tls: tls).description) }
@@ -142,8 +137,7 @@ struct SimulatorCommand: ParsableCommand {
 
   private func makeService() throws -> Service {
     let accounts = account.indices.map {
-      Account(
-        identifier: account[$0], accessKeyID: accessKeyId[$0], accessKeySecret: accessKeySecret[$0])
+      Account(identifier: account[$0], accessKeyID: accessKeyId[$0], accessKeySecret: accessKeySecret[$0])
     }
     var options = ServiceOptions(
       clockOffset: clockOffset, requiresSignature: requireSignature,

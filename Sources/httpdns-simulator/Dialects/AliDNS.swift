@@ -23,8 +23,7 @@ struct AliDNS: Dialect {
     guard transfer.request.method == .get else { return .refusal(405, "Method Not Allowed") }
     let parameters = transfer.parameters
     let subnet = parameters["edns_client_subnet"]
-    guard let sent = parameters.octets("name"), let name = asciiName(sent),
-      let type = recordType(parameters["type"]),
+    guard let sent = parameters.octets("name"), let name = asciiName(sent), let type = recordType(parameters["type"]),
       subnet.map({ IPPrefix(text: $0) != nil }) ?? true
     else { return .refusal(400, "Bad Request") }
     let question = Question(name: name, type: type)

@@ -34,8 +34,7 @@ struct AliDNSConfiguration: Dialect {
     else { return .refusal(401, "Unauthorized") }
     let lists = AliDNSConfiguration.lists(
       AliDNSAccessLists(), version: AliDNSConfiguration.version, ttl: AliDNSConfiguration.lifetime)
-    return DialectReply(
-      contentType: "application/json", body: AliDNSConfiguration.sealed(lists, for: account))
+    return DialectReply(contentType: "application/json", body: AliDNSConfiguration.sealed(lists, for: account))
   }
 
   /// Composes the lists as JSON with the service's keys.
@@ -45,8 +44,7 @@ struct AliDNSConfiguration: Dialect {
       ("wd", lists.allowedNames),
     ]
     let acl = JSONText.object(groups.map { ($0, JSONText.array($1.map(JSONText.string))) })
-    return Array(
-      JSONText.object(["v": "\(version)", "ttl": "\(ttl)", "uhf": "0", "acl": acl]).utf8)
+    return Array(JSONText.object(["v": "\(version)", "ttl": "\(ttl)", "uhf": "0", "acl": acl]).utf8)
   }
 
   /// Composes the body: the text encrypted with RC4 under the access key secret, in base64url with padding.

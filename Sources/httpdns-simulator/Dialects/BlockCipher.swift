@@ -26,8 +26,7 @@ struct BlockCipher: Sendable, CustomStringConvertible, CustomReflectable {
       case .gcm: .aesGCM
       }
     let length = kind.keyLength
-    cipher = Ciphers.BlockCipher(
-      kind, key: Array((key + [UInt8](repeating: 0, count: length)).prefix(length)))
+    cipher = Ciphers.BlockCipher(kind, key: Array((key + [UInt8](repeating: 0, count: length)).prefix(length)))
   }
 
   /// Only the mode, because the key is a secret.

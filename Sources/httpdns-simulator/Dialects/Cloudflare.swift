@@ -9,8 +9,7 @@ struct Cloudflare: Dialect {
   let name = "cloudflare"
 
   func claims(_ transfer: DialectRequest) -> Bool {
-    transfer.request.path == "/dns-query"
-      && transfer.request.field("Accept") == "application/dns-json"
+    transfer.request.path == "/dns-query" && transfer.request.field("Accept") == "application/dns-json"
   }
 
   func reply(to transfer: DialectRequest, from service: Service) -> DialectReply {
@@ -31,8 +30,7 @@ struct Cloudflare: Dialect {
       ?? (answer.code == .servFail ? "EDE(22): No Reachable Authority" : nil)
     let json = style(of: service).text(
       of: answer, cd: cd, ["Comment": comment.map { JSONText.array([JSONText.string($0)]) }])
-    return DialectReply(
-      contentType: "application/dns-json", body: Array(json.utf8), questions: [question])
+    return DialectReply(contentType: "application/dns-json", body: Array(json.utf8), questions: [question])
   }
 
   private func style(of service: Service) -> JSONStyle {
@@ -46,7 +44,6 @@ struct Cloudflare: Dialect {
   }
 
   private func refusal(_ text: String) -> DialectReply {
-    .refusal(
-      400, JSONText.object(["error": JSONText.string(text)]), contentType: "application/json")
+    .refusal(400, JSONText.object(["error": JSONText.string(text)]), contentType: "application/json")
   }
 }

@@ -40,9 +40,7 @@ extension JSONStyle {
     return JSONText.object(members + JSONText.members(more))
   }
 
-  private func section(_ records: [ZoneRecord]) -> String? {
-    records.isEmpty ? nil : JSONText.array(records.map(text))
-  }
+  private func section(_ records: [ZoneRecord]) -> String? { records.isEmpty ? nil : JSONText.array(records.map(text)) }
 
   private func text(of record: ZoneRecord) -> String {
     let ttl = "\(record.ttl)"
@@ -83,8 +81,7 @@ private func stringsText(of rdata: [UInt8], _ form: JSONStyle.Text) -> String {
   var position = 0
   while position < rdata.count {
     let end = min(rdata.count, position + 1 + Int(rdata[position]))
-    strings.append(
-      rdata[(position + 1)..<end].map { stringOctet($0, inQuotes: form == .quoted) }.joined())
+    strings.append(rdata[(position + 1)..<end].map { stringOctet($0, inQuotes: form == .quoted) }.joined())
     position = end
   }
   return switch form {

@@ -55,9 +55,7 @@ struct DialectReply: Sendable {
 
   var question: Question? { questions.first }
 
-  static func refusal(_ status: Int, _ text: String, contentType: String = "text/plain")
-    -> DialectReply
-  {
+  static func refusal(_ status: Int, _ text: String, contentType: String = "text/plain") -> DialectReply {
     DialectReply(status: status, contentType: contentType, body: Array(text.utf8))
   }
 }

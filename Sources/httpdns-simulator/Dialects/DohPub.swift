@@ -18,8 +18,7 @@ struct DohPub: Dialect {
   func reply(to transfer: DialectRequest, from service: Service) -> DialectReply {
     guard transfer.request.method == .get else { return .refusal(405, "Method Not Allowed") }
     let parameters = transfer.parameters
-    guard let name = parameters["name"].flatMap({ DomainName(text: $0) }),
-      let type = recordType(parameters["type"]),
+    guard let name = parameters["name"].flatMap({ DomainName(text: $0) }), let type = recordType(parameters["type"]),
       let cd = flag(parameters["cd"])
     else { return .refusal(400, "Bad Request") }
     let question = Question(name: name, type: type)

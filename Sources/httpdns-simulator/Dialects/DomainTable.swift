@@ -21,8 +21,7 @@ struct DomainTable: Dialect {
     }
     let body = body(service, transfer)
     let tag = "\"\(Hexadecimal.encode(Digest.sha256(body).prefix(8)))\""
-    let isKnown =
-      transfer.request.field("If-None-Match").map { DomainTable.list($0, has: tag) } ?? false
+    let isKnown = transfer.request.field("If-None-Match").map { DomainTable.list($0, has: tag) } ?? false
     return DialectReply(
       status: isKnown ? 304 : 200, contentType: "application/json",
       fields: [HTTPField("ETag", tag)],
@@ -44,9 +43,7 @@ struct DomainTable: Dialect {
     let families: [RecordType] = switches.includesIPv6 ? [.a, .aaaa] : [.a]
     let list = names.compactMap { name -> String? in
       let answers = families.map { service.answer(Question(name: name, type: $0), for: transfer) }
-      let addresses = answers.flatMap { answer in
-        answer.records.filter { $0.type == answer.question.type }
-      }
+      let addresses = answers.flatMap { answer in answer.records.filter { $0.type == answer.question.type } }
       guard !addresses.isEmpty else { return nil }
       return JSONText.object([
         "domain": JSONText.string(answers[0].question.name.textWithoutDot),

@@ -21,8 +21,7 @@ struct EMAS: Dialect {
         return try EMASVersion1(transfer: transfer, service: service).reply(
           account: account, isBatch: isBatch, isSigned: isSigned)
       case .version2: return try EMASVersion2(transfer: transfer, service: service).reply()
-      case .schedule(let account):
-        return try EMASSchedule(transfer: transfer, service: service).reply(account: account)
+      case .schedule(let account): return try EMASSchedule(transfer: transfer, service: service).reply(account: account)
       case nil: return .refusal(404, "Not Found")
       }
     } catch {
@@ -54,10 +53,8 @@ private enum EMASCall {
     case ("v2", "d"): self = .version2
     case (let account, "d"): self = .version1(account: account, isBatch: false, isSigned: false)
     case (let account, "sign_d"): self = .version1(account: account, isBatch: false, isSigned: true)
-    case (let account, "resolve"):
-      self = .version1(account: account, isBatch: true, isSigned: false)
-    case (let account, "sign_resolve"):
-      self = .version1(account: account, isBatch: true, isSigned: true)
+    case (let account, "resolve"): self = .version1(account: account, isBatch: true, isSigned: false)
+    case (let account, "sign_resolve"): self = .version1(account: account, isBatch: true, isSigned: true)
     case (let account, "ss"): self = .schedule(account: account)
     default: return nil
     }
@@ -84,8 +81,7 @@ enum EMASError: String, Error, CaseIterable, Sendable {
   var status: Int {
     switch self {
     case .missingArgument, .tooManyHosts, .sdnsNotSupported, .invalidHost: 400
-    case .signatureExpired, .invalidSignature, .invalidDuration, .unsignedInterfaceDisabled,
-      .invalidAccount,
+    case .signatureExpired, .invalidSignature, .invalidDuration, .unsignedInterfaceDisabled, .invalidAccount,
       .accountNotExists, .serviceLevelDeny:
       403
     case .methodNotAllowed: 405
@@ -119,9 +115,7 @@ struct EMASQuestions {
     }
     guard !list.isEmpty else { throw .missingArgument }
     guard isBatch || !list.contains(UInt8(ascii: ",")) else { throw .invalidHost }
-    guard list.count(where: { $0 == UInt8(ascii: ",") }) < EMASQuestions.nameLimit else {
-      throw .tooManyHosts
-    }
+    guard list.count(where: { $0 == UInt8(ascii: ",") }) < EMASQuestions.nameLimit else { throw .tooManyHosts }
     guard let names = plainNames(list) else { throw .invalidHost }
     self.names = names
   }
@@ -130,9 +124,7 @@ struct EMASQuestions {
   var all: [Question] { names.flatMap { name in families.map { Question(name: name, type: $0) } } }
 
   /// The price of a question that has addresses, in resolutions over plain HTTP.
-  static func price(isSecure: Bool, isSealed: Bool) -> Int {
-    isSecure ? isSealed ? 8 : 5 : isSealed ? 3 : 1
-  }
+  static func price(isSecure: Bool, isSealed: Bool) -> Int { isSecure ? isSealed ? 8 : 5 : isSealed ? 3 : 1 }
 }
 
 extension Parameters {
@@ -155,7 +147,5 @@ extension Parameters {
   }
 
   /// The first address of a comma-separated list; nil if it is not an address.
-  func address(_ name: String) -> IPAddress? {
-    self[name]?.split(separator: ",").first.flatMap { IPAddress(text: $0) }
-  }
+  func address(_ name: String) -> IPAddress? { self[name]?.split(separator: ",").first.flatMap { IPAddress(text: $0) } }
 }

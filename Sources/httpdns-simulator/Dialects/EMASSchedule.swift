@@ -18,9 +18,7 @@ struct EMASSchedule {
     guard !service.options.emas.hasNoServers else { return [] }
     let chosen = service.options.emas.serviceAddresses
     guard chosen.isEmpty else { return chosen }
-    return (transfer.isSecure ? service.secureAddresses : service.plainAddresses).map {
-      ServiceAddress($0)
-    }
+    return (transfer.isSecure ? service.secureAddresses : service.plainAddresses).map { ServiceAddress($0) }
   }
 
   private var body: [UInt8] {

@@ -23,13 +23,10 @@ extension EMASAccount {
     let inner: Set = ["dn", "q", "cip", "tags"]
     let signed = parameters.pairs.filter { pair in
       guard !pair.value.isEmpty else { return false }
-      return outer.contains(pair.name)
-        || !isSealed && (inner.contains(pair.name) || pair.name.hasPrefix("sdns-"))
+      return outer.contains(pair.name) || !isSealed && (inner.contains(pair.name) || pair.name.hasPrefix("sdns-"))
     }
     let sorted = signed.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
-    let text = sorted.map { Array("\($0.name)=".utf8) + $0.value }.joined(separator: [
-      UInt8(ascii: "&")
-    ])
+    let text = sorted.map { Array("\($0.name)=".utf8) + $0.value }.joined(separator: [UInt8(ascii: "&")])
     return Hexadecimal.encode(HMACSHA256(key: key).code(of: Array(text)))
   }
 }
@@ -41,17 +38,11 @@ extension Service {
   static let emasScheduleWindow: ClosedRange<Int64> = -150...300
 
   /// Checks `t` and `s` of v1; true if they are valid, nil if the account has no secret.
-  func verifyEMASVersion1(_ parameters: Parameters, host: [UInt8], now: Int64) throws(EMASError)
-    -> Bool?
-  {
-    guard let time = parameters.octets("t"), let signature = parameters["s"] else {
-      throw .missingArgument
-    }
+  func verifyEMASVersion1(_ parameters: Parameters, host: [UInt8], now: Int64) throws(EMASError) -> Bool? {
+    guard let time = parameters.octets("t"), let signature = parameters["s"] else { throw .missingArgument }
     guard !emas.secret.isEmpty else { return nil }
     guard let expiry = secondsText(time) else { throw .invalidDuration }
-    guard signature == emas.version1Signature(host: host, expiry: time) else {
-      throw .invalidSignature
-    }
+    guard signature == emas.version1Signature(host: host, expiry: time) else { throw .invalidSignature }
     guard expiry >= now else { throw .signatureExpired }
     guard expiry - now <= Service.emasLongestDuration else { throw .invalidDuration }
     return true
@@ -75,11 +66,8 @@ extension Service {
   /// Checks `n`, `t` and `s` of a scheduling call; nil without a signature, or if the account has no secret.
   func verifyEMASSchedule(_ parameters: Parameters, now: Int64) throws(EMASError) -> Bool? {
     guard let signature = parameters["s"], !emas.secret.isEmpty else { return nil }
-    guard let nonce = parameters.octets("n"), let time = parameters.octets("t") else {
-      throw .missingArgument
-    }
-    guard (8...16).contains(nonce.count),
-      nonce.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }),
+    guard let nonce = parameters.octets("n"), let time = parameters.octets("t") else { throw .missingArgument }
+    guard (8...16).contains(nonce.count), nonce.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }),
       let seconds = secondsText(time),
       emas.scheduleSignatures(nonce: nonce, time: time).contains(signature)
     else { throw .invalidSignature }

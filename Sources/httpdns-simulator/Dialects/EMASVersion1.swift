@@ -10,22 +10,18 @@ struct EMASVersion1 {
 
   func reply(account: String, isBatch: Bool, isSigned: Bool) throws(EMASError) -> DialectReply {
     try service.checkEMASAccount(account)
-    guard isSigned || !service.options.emas.requiresSignature else {
-      throw .unsignedInterfaceDisabled
-    }
+    guard isSigned || !service.options.emas.requiresSignature else { throw .unsignedInterfaceDisabled }
     let host = parameters.octets("host") ?? []
     let questions = try EMASQuestions(names: host, families: parameters["query"], isBatch: isBatch)
-    let isVerified =
-      isSigned ? try service.verifyEMASVersion1(parameters, host: host, now: transfer.now) : nil
+    let isVerified = isSigned ? try service.verifyEMASVersion1(parameters, host: host, now: transfer.now) : nil
     let extra = try parameters.sdnsExtra(service.options.emas)
     let clients = try clients(names: questions.names.count, isBatch: isBatch)
     let answers = questions.all.map { service.addresses(of: $0.name, $0.type, for: transfer) }
     let members = isBatch ? batch(answers, clients, extra) : single(answers, clients[0], extra)
     let price = EMASQuestions.price(isSecure: transfer.isSecure, isSealed: false)
     return DialectReply(
-      contentType: "application/json", body: Array(JSONText.object(members).utf8),
-      questions: questions.all, isVerified: isVerified,
-      subnet: parameters["ip"],
+      contentType: "application/json", body: Array(JSONText.object(members).utf8), questions: questions.all,
+      isVerified: isVerified, subnet: parameters["ip"],
       units: price * answers.count { !$0.addresses.isEmpty } * clients.count)
   }
 
@@ -45,13 +41,10 @@ struct EMASVersion1 {
       return addresses("ipsv6", answer) + host(answers[0]) + self.client(client)
         + addresses("ips", answers.first { $0.type == .a }) + ttl(answers) + extra
     }
-    return host(answers[0]) + addresses("ips", answers[0]) + ttl(answers) + self.client(client)
-      + extra
+    return host(answers[0]) + addresses("ips", answers[0]) + ttl(answers) + self.client(client) + extra
   }
 
-  private func batch(_ answers: [AddressAnswer], _ clients: [IPAddress], _ extra: String?)
-    -> Members
-  {
+  private func batch(_ answers: [AddressAnswer], _ clients: [IPAddress], _ extra: String?) -> Members {
     let answers = service.options.emas.isReversed ? answers.reversed() : answers
     let elements = clients.flatMap { client in
       answers.map { answer in
@@ -65,9 +58,7 @@ struct EMASVersion1 {
     return [("dns", JSONText.array(elements))]
   }
 
-  private func host(_ answer: AddressAnswer) -> Members {
-    [("host", JSONText.string(answer.name.textWithoutDot))]
-  }
+  private func host(_ answer: AddressAnswer) -> Members { [("host", JSONText.string(answer.name.textWithoutDot))] }
 
   /// Whether the elements of a batch say of which type they are.
   private var hasType: Bool { !service.options.emas.hasTypeWithQuery || parameters["query"] != nil }

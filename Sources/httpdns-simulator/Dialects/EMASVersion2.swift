@@ -13,10 +13,8 @@ struct EMASVersion2 {
     guard account == service.emas.identifier else { throw .invalidAccount }
     let cipher = try cipher(outer["m"])
     let isVerified = try service.verifyEMASVersion2(outer, now: transfer.now)
-    let parameters =
-      try cipher.map { cipher throws(EMASError) in try opened(outer, cipher) } ?? outer
-    let questions = try EMASQuestions(
-      names: parameters.octets("dn") ?? [], families: parameters["q"], isBatch: true)
+    let parameters = try cipher.map { cipher throws(EMASError) in try opened(outer, cipher) } ?? outer
+    let questions = try EMASQuestions(names: parameters.octets("dn") ?? [], families: parameters["q"], isBatch: true)
     let extra = try parameters.sdnsExtra(service.options.emas)
     let answers = questions.names.map { name in
       questions.families.map { service.addresses(of: name, $0, for: transfer) }
@@ -39,17 +37,14 @@ struct EMASVersion2 {
     case "2": found = .gcm
     default: throw .missingArgument
     }
-    guard let key = Hexadecimal.decode(service.emas.aesSecret), key.count == 16 else {
-      throw .invalidSignature
-    }
+    guard let key = Hexadecimal.decode(service.emas.aesSecret), key.count == 16 else { throw .invalidSignature }
     return BlockCipher(found, key: key)
   }
 
   /// The parameters inside `enc`.
   private func opened(_ outer: Parameters, _ cipher: BlockCipher) throws(EMASError) -> Parameters {
     guard let sealed = outer.octets("enc"), !sealed.isEmpty else { throw .missingArgument }
-    guard let text = Hexadecimal.decode(sealed).flatMap(cipher.open), let inner = flatObject(text)
-    else {
+    guard let text = Hexadecimal.decode(sealed).flatMap(cipher.open), let inner = flatObject(text) else {
       throw .invalidSignature
     }
     return inner
@@ -99,8 +94,7 @@ struct EMASVersion2 {
     let switches = service.options.emas
     let json = JSONText.object([
       "code": JSONText.string("success"),
-      "mode": cipher == nil && switches.isSparse
-        ? nil : switches.modeIsNumber ? "\(mode)" : JSONText.string("\(mode)"),
+      "mode": cipher == nil && switches.isSparse ? nil : switches.modeIsNumber ? "\(mode)" : JSONText.string("\(mode)"),
       "data": cipher.map { JSONText.string(Base64.encode($0.seal(Array(data.utf8)))) } ?? data,
     ])
     return Array(json.utf8)

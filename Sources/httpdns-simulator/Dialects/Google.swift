@@ -18,8 +18,7 @@ struct Google: Dialect {
     default: return .refusal(501, "Not Implemented")
     }
     let parameters = transfer.parameters
-    guard let name = parameters["name"].flatMap({ DomainName(text: $0) }),
-      let type = recordType(parameters["type"]),
+    guard let name = parameters["name"].flatMap({ DomainName(text: $0) }), let type = recordType(parameters["type"]),
       let cd = flag(parameters["cd"]), flag(parameters["do"]) != nil
     else { return badRequest }
     let question = Question(name: name, type: type)
@@ -36,8 +35,7 @@ struct Google: Dialect {
       // A prefix of length 0 asks not to forward a subnet, so none was used.
       let used = subnet.flatMap { $0.length > 0 ? JSONText.string($0.description) : nil }
       let comment = JSONText.string("Response from 198.51.100.53.")
-      let json = Google.style.text(
-        of: answer, cd: cd, ["edns_client_subnet": used, "Comment": comment])
+      let json = Google.style.text(of: answer, cd: cd, ["edns_client_subnet": used, "Comment": comment])
       reply = DialectReply(contentType: "application/json; charset=UTF-8", body: Array(json.utf8))
     default: return badRequest
     }

@@ -12,11 +12,7 @@ struct Parameters: Sendable {
     for part in query.utf8.split(separator: UInt8(ascii: "&")) {
       let end = part.firstIndex(of: UInt8(ascii: "=")) ?? part.endIndex
       let value = end < part.endIndex ? part[part.index(after: end)...] : part[end...]
-      pairs.append(
-        (
-          String(decoding: Parameters.decoded(part[..<end]), as: UTF8.self),
-          Parameters.decoded(value)
-        ))
+      pairs.append((String(decoding: Parameters.decoded(part[..<end]), as: UTF8.self), Parameters.decoded(value)))
     }
   }
 
@@ -34,9 +30,7 @@ struct Parameters: Sendable {
     result.reserveCapacity(text.count)
     var rest = text
     while let octet = rest.popFirst() {
-      if octet == UInt8(ascii: "%"), let decoded = Hexadecimal.decode(rest.prefix(2)),
-        decoded.count == 1
-      {
+      if octet == UInt8(ascii: "%"), let decoded = Hexadecimal.decode(rest.prefix(2)), decoded.count == 1 {
         result += decoded
         rest = rest.dropFirst(2)
       } else {

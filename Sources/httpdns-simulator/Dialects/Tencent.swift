@@ -24,16 +24,13 @@ struct Tencent: Dialect {
       parameters = Parameters(pairs: transfer.parameters.pairs + form.pairs)
     case .head, .put, .delete: return .refusal(501, "Not Implemented")
     }
-    guard let families = Tencent.families(parameters["type"]), let sent = parameters.octets("dn"),
-      !sent.isEmpty,
-      let way = TencentWay(
-        parameters, account: service.tencent, isFree: service.options.tencent.isFree)
+    guard let families = Tencent.families(parameters["type"]), let sent = parameters.octets("dn"), !sent.isEmpty,
+      let way = TencentWay(parameters, account: service.tencent, isFree: service.options.tencent.isFree)
     else { return .refusal(400, "Bad Request") }
     var reply = DialectReply(contentType: "text/plain", body: [])
     reply.cipher = way.cipher?.mode
     guard way.isAllowed, let plain = way.opened(sent) else { return refuse(reply, service) }
-    let parts = plain.split(
-      separator: UInt8(ascii: ";"), maxSplits: 1, omittingEmptySubsequences: false)
+    let parts = plain.split(separator: UInt8(ascii: ";"), maxSplits: 1, omittingEmptySubsequences: false)
     guard let names = plainNames(parts[0]), names.count <= Tencent.nameLimit else {
       return .refusal(400, "Bad Request")
     }
@@ -41,9 +38,7 @@ struct Tencent: Dialect {
     // Clients since 2025 append an expiry to the names, which an account may demand.
     if parts.count > 1 || service.options.tencent.requiresExpiry {
       guard parts.count > 1 else { return refuse(reply, service) }
-      guard let expiry = secondsText(parts[1]), expiry >= transfer.now else {
-        return refuse(reply, service)
-      }
+      guard let expiry = secondsText(parts[1]), expiry >= transfer.now else { return refuse(reply, service) }
     }
     let client = parameters.octets("ip").flatMap(way.address)
     reply.subnet = client?.description
@@ -67,9 +62,7 @@ struct Tencent: Dialect {
 
   private func body(_ text: String, _ way: TencentWay, _ service: Service) -> [UInt8] {
     var body = Array((service.options.tencent.isEmpty ? "" : text).utf8)
-    if let cipher = way.cipher, !body.isEmpty {
-      body = Array(Hexadecimal.encode(cipher.seal(body)).utf8)
-    }
+    if let cipher = way.cipher, !body.isEmpty { body = Array(Hexadecimal.encode(cipher.seal(body)).utf8) }
     if service.options.tencent.appendsNewline { body.append(UInt8(ascii: "\n")) }
     return body
   }

@@ -52,9 +52,7 @@ struct TencentText {
 
   /// The family without addresses beside the other one.
   private func emptyHalf(_ families: [AddressAnswer]) -> String {
-    guard switches.emptyHalf == .ttl, showsTTL, let ttl = families.compactMap(\.ttl).min() else {
-      return "0"
-    }
+    guard switches.emptyHalf == .ttl, showsTTL, let ttl = families.compactMap(\.ttl).min() else { return "0" }
     return "0,\(ttl)"
   }
 

@@ -53,12 +53,9 @@ struct WireFormat: Dialect {
       id: identifier, header: header, questions: [Message.Entry(answer.question)],
       answers: answer.records.map(\.resourceRecord),
       authorities: answer.authority.map(\.resourceRecord), edns: edns)
-    guard let octets = try? message.compose() else {
-      return .refusal(500, "the response is too long for a message")
-    }
+    guard let octets = try? message.compose() else { return .refusal(500, "the response is too long for a message") }
     // A negative answer has the TTL of its SOA record, which the zone has limited to MINIMUM. Without one, it is 0.
-    let lifetime =
-      (answer.records.isEmpty ? answer.authority : answer.records).map(\.ttl).min() ?? 0
+    let lifetime = (answer.records.isEmpty ? answer.authority : answer.records).map(\.ttl).min() ?? 0
     var fields = [HTTPField("Cache-Control", "max-age=\(lifetime)")]
     if let age { fields.append(HTTPField("Age", "\(age)")) }
     return DialectReply(contentType: mediaType, fields: fields, body: octets)
@@ -67,9 +64,7 @@ struct WireFormat: Dialect {
   /// The OPT record of a response. Its scope is the full length of the subnet (RFC 7871 section 7.2.1).
   private static func edns(echoing query: EDNS, error: UInt16?) -> EDNS {
     var edns = EDNS()
-    if let error {
-      edns.options.append(ExtendedErrorReport(code: ExtendedError(rawValue: error)).option)
-    }
+    if let error { edns.options.append(ExtendedErrorReport(code: ExtendedError(rawValue: error)).option) }
     if let subnet = query.clientSubnet {
       edns.options.append(ClientSubnet(subnet.prefix, scope: UInt8(subnet.prefix.length)).option)
     }
@@ -78,7 +73,5 @@ struct WireFormat: Dialect {
 }
 
 extension ZoneRecord {
-  fileprivate var resourceRecord: ResourceRecord {
-    ResourceRecord(owner: owner, type: type, ttl: ttl, rdata: rdata)
-  }
+  fileprivate var resourceRecord: ResourceRecord { ResourceRecord(owner: owner, type: type, ttl: ttl, rdata: rdata) }
 }

@@ -36,9 +36,7 @@ extension Service {
 func plainNames(_ list: some Collection<UInt8>) -> [DomainName]? {
   var names: [DomainName] = []
   for text in list.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) {
-    guard let name = DomainName(text: String(decoding: text, as: UTF8.self)), name.isPlain,
-      !name.isRoot
-    else {
+    guard let name = DomainName(text: String(decoding: text, as: UTF8.self)), name.isPlain, !name.isRoot else {
       return nil
     }
     names.append(name)

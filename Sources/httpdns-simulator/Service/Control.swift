@@ -46,8 +46,7 @@ extension Simulator {
     case (.delete, "zone"):
       restoreZone()
       reply.send(status: 204)
-    case (_, "fault"), (_, "requests"), (_, "count"), (_, "settings"), (_, "zone"):
-      reply.send(status: 405)
+    case (_, "fault"), (_, "requests"), (_, "count"), (_, "settings"), (_, "zone"): reply.send(status: 405)
     default: reply.send(status: 404)
     }
   }
@@ -73,9 +72,7 @@ extension Simulator {
   }
 
   /// The parameters of the query and of the body; nil if the body is malformed, which this function refuses.
-  private func controlParameters(_ request: HTTPServerRequest, _ reply: HTTPServerReply)
-    -> Parameters?
-  {
+  private func controlParameters(_ request: HTTPServerRequest, _ reply: HTTPServerReply) -> Parameters? {
     let parameters = Parameters(query: request.query)
     guard !request.body.isEmpty else { return parameters }
     guard let sent = bodyParameters(request.body) else {

@@ -84,12 +84,8 @@ extension Fault {
     self.init(kind: kind)
     for pair in parameters.pairs {
       let text = String(decoding: pair.value, as: UTF8.self)
-      guard let isTaken = take(pair.name, text) else {
-        throw SimulatorError(description: "\(pair.name) is not known")
-      }
-      guard isTaken else {
-        throw SimulatorError(description: "\"\(text)\" is no value for \(pair.name)")
-      }
+      guard let isTaken = take(pair.name, text) else { throw SimulatorError(description: "\(pair.name) is not known") }
+      guard isTaken else { throw SimulatorError(description: "\"\(text)\" is no value for \(pair.name)") }
     }
   }
 

@@ -22,9 +22,7 @@ struct FaultTable {
     for index in faults.indices
     where faults[index].matches(path: path, dialect: dialect, questions: questions) {
       let fault = faults[index]
-      if fault.probability < 1, Double.random(in: 0..<1, using: &dice) >= fault.probability {
-        continue
-      }
+      if fault.probability < 1, Double.random(in: 0..<1, using: &dice) >= fault.probability { continue }
       if let remaining = fault.remaining {
         if remaining > 1 {
           faults[index].remaining = remaining - 1

@@ -51,9 +51,7 @@ struct RequestRecord {
 
   mutating func note(_ request: RecordedRequest) {
     transferCount += 1
-    if let dialect = request.dialect, request.units > 0 {
-      units[dialect, default: 0] += request.units
-    }
+    if let dialect = request.dialect, request.units > 0 { units[dialect, default: 0] += request.units }
     for question in request.questions {
       if questionCounts[question] != nil || questionCounts.count < RequestRecord.questionLimit {
         questionCounts[question, default: 0] += 1
@@ -76,9 +74,7 @@ extension RequestRecord {
 
   /// The counters as a JSON object. The keys of questions are `name. TYPE` in lower case, sorted.
   func countJSON(connections: UInt64) -> [UInt8] {
-    let questions = questionCounts.map { ("\($0.name.lowercased) \($0.type)", "\($1)") }.sorted {
-      $0.0 < $1.0
-    }
+    let questions = questionCounts.map { ("\($0.name.lowercased) \($0.type)", "\($1)") }.sorted { $0.0 < $1.0 }
     let json = JSONText.object([
       "transfers": "\(transferCount)", "connections": "\(connections)",
       "questions": JSONText.object(questions),
@@ -91,9 +87,7 @@ extension RequestRecord {
 extension RecordedRequest {
   fileprivate var json: String {
     func text(_ value: String?) -> String { value.map(JSONText.string) ?? "null" }
-    let parameters = Parameters(query: query).pairs.map {
-      ($0.name, text(String(decoding: $0.value, as: UTF8.self)))
-    }
+    let parameters = Parameters(query: query).pairs.map { ($0.name, text(String(decoding: $0.value, as: UTF8.self))) }
     return JSONText.object([
       "time": "\(milliseconds)", "transport": text(transport), "method": text(method),
       "path": text(path),

@@ -144,8 +144,7 @@ extension ServiceOptions {
         throw SimulatorError(description: "\(pair.name) is not known")
       }
       guard setting.take(&changed, text) else {
-        throw SimulatorError(
-          description: "\"\(text)\" is no value for \(pair.name): \(setting.allowed)")
+        throw SimulatorError(description: "\"\(text)\" is no value for \(pair.name): \(setting.allowed)")
       }
     }
     self = changed

@@ -39,9 +39,7 @@ final class Simulator {
   /// Serves every dialect and the control paths on an address.
   ///
   /// - Returns: the address with its actual port.
-  func serve(on address: SocketAddress, tls: TLSServerContext? = nil) throws(HTTPServerError)
-    -> SocketAddress
-  {
+  func serve(on address: SocketAddress, tls: TLSServerContext? = nil) throws(HTTPServerError) -> SocketAddress {
     let isSecure = tls != nil
     let server = try makeServer(tls: tls) { [weak self] in self?.receive($0, $1, isSecure: isSecure)
     }
@@ -61,9 +59,7 @@ final class Simulator {
   }
 
   /// Serves only the control paths on a Unix socket.
-  func serveControl(unixPath: String) throws(HTTPServerError) {
-    try makeControlServer().listen(unixPath: unixPath)
-  }
+  func serveControl(unixPath: String) throws(HTTPServerError) { try makeControlServer().listen(unixPath: unixPath) }
 
   func restoreZone() { service.zone = startZone }
 
@@ -85,8 +81,7 @@ final class Simulator {
 
   private func receive(_ request: HTTPServerRequest, _ reply: HTTPServerReply, isSecure: Bool) {
     guard !isControl(request) else { return control(request, reply) }
-    var transfer = DialectRequest(
-      request, now: loop.wallTime + service.options.clockOffset, isSecure: isSecure)
+    var transfer = DialectRequest(request, now: loop.wallTime + service.options.clockOffset, isSecure: isSecure)
     guard let dialect = allDialects.first(where: { $0.claims(transfer) }) else {
       let refusal = DialectReply.refusal(404, "no dialect has this path")
       note(refusal, of: transfer, dialect: nil, fault: nil)
@@ -131,9 +126,7 @@ final class Simulator {
     reply.send(status: answer.status, fields: fields, body: answer.body)
   }
 
-  private func note(
-    _ answer: DialectReply, of transfer: DialectRequest, dialect: String?, fault: Fault.Kind?
-  ) {
+  private func note(_ answer: DialectReply, of transfer: DialectRequest, dialect: String?, fault: Fault.Kind?) {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     let request = transfer.request

@@ -32,8 +32,7 @@ extension ZoneAnswer {
       for index in records.indices where records[index].owner == question.name {
         answer.records[index].owner = Distortion.wrongName
       }
-    case .rdata:
-      answer.answer(with: [record(question.name, .a, text: "192.0.2", rdata: [192, 0, 2])])
+    case .rdata: answer.answer(with: [record(question.name, .a, text: "192.0.2", rdata: [192, 0, 2])])
     case .name:
       // On the wire, a compression pointer beyond the message; in text, an empty label.
       answer.answer(with: [record(question.name, .cname, text: "a..example.", rdata: [0xFF, 0xFF])])
@@ -66,9 +65,7 @@ extension ZoneAnswer {
     record(owner, .cname, text: target.text, rdata: target.octets)
   }
 
-  private func record(_ owner: DomainName, _ type: RecordType, text: String, rdata: [UInt8])
-    -> ZoneRecord
-  {
+  private func record(_ owner: DomainName, _ type: RecordType, text: String, rdata: [UInt8]) -> ZoneRecord {
     ZoneRecord(owner: owner, type: type, ttl: 300, text: text, rdata: rdata)
   }
 }

@@ -26,13 +26,10 @@ struct SyntheticNames: Sendable {
 
   /// The SOA record of a zone that has none in its file.
   func soa(of owner: DomainName) -> ZoneRecord {
-    var rdata =
-      DomainName(text: SyntheticNames.nameServer)!.octets
-      + DomainName(text: "hostmaster.example.")!.octets
+    var rdata = DomainName(text: SyntheticNames.nameServer)!.octets + DomainName(text: "hostmaster.example.")!.octets
     let numbers: [UInt32] = [2_024_010_101, 3_600, 600, 604_800, 60]
     for number in numbers { rdata += octets(of: number) }
-    let text =
-      "\(SyntheticNames.nameServer) hostmaster.example. \(numbers.map(String.init).joined(separator: " "))"
+    let text = "\(SyntheticNames.nameServer) hostmaster.example. \(numbers.map(String.init).joined(separator: " "))"
     return ZoneRecord(owner: owner, type: .soa, ttl: 900, text: text, rdata: rdata)
   }
 
@@ -40,9 +37,7 @@ struct SyntheticNames: Sendable {
   func node(at name: DomainName) -> ZoneNode? {
     guard let parent = name.parent else { return nil }
     let label = name.octets[1..<(Int(name.octets[0]) + 1)].map(asciiLowercase)
-    if parent == SyntheticNames.bench, label[0] == UInt8(ascii: "n"),
-      let number = decimal(label[1...])
-    {
+    if parent == SyntheticNames.bench, label[0] == UInt8(ascii: "n"), let number = decimal(label[1...]) {
       return ZoneNode(records: addresses(of: name, number: number, ttl: defaultTTL))
     }
     guard parent == SyntheticNames.apex else {
@@ -54,9 +49,7 @@ struct SyntheticNames: Sendable {
     case "refused": return ZoneNode(code: .refused)
     default: break
     }
-    guard let hyphen = label.firstIndex(of: UInt8(ascii: "-")),
-      let number = decimal(label[(hyphen + 1)...])
-    else {
+    guard let hyphen = label.firstIndex(of: UInt8(ascii: "-")), let number = decimal(label[(hyphen + 1)...]) else {
       return nil
     }
     return numbered(name, String(decoding: label[..<hyphen], as: UTF8.self), number)
@@ -64,25 +57,16 @@ struct SyntheticNames: Sendable {
 
   private func numbered(_ name: DomainName, _ kind: String, _ number: UInt32) -> ZoneNode? {
     switch kind {
-    case "ttl":
-      return ZoneNode(
-        records: addresses(of: name, number: number & 0xFF, ttl: number & 0x7FFF_FFFF))
+    case "ttl": return ZoneNode(records: addresses(of: name, number: number & 0xFF, ttl: number & 0x7FFF_FFFF))
     case "many" where number <= SyntheticNames.repetitionLimit:
-      return ZoneNode(
-        records: (0..<number).flatMap { addresses(of: name, number: $0, ttl: defaultTTL) })
+      return ZoneNode(records: (0..<number).flatMap { addresses(of: name, number: $0, ttl: defaultTTL) })
     case "chain" where number <= SyntheticNames.repetitionLimit:
-      guard number > 0 else {
-        return ZoneNode(records: addresses(of: name, number: 0, ttl: defaultTTL))
-      }
+      guard number > 0 else { return ZoneNode(records: addresses(of: name, number: 0, ttl: defaultTTL)) }
       let target = "chain-\(number - 1).example."
       let rdata = DomainName(text: target)!.octets
-      return ZoneNode(records: [
-        ZoneRecord(owner: name, type: .cname, ttl: defaultTTL, text: target, rdata: rdata)
-      ])
-    case "txt" where number <= SyntheticNames.textLimit:
-      return ZoneNode(records: [text(of: name, length: Int(number))])
-    default:
-      return nil
+      return ZoneNode(records: [ZoneRecord(owner: name, type: .cname, ttl: defaultTTL, text: target, rdata: rdata)])
+    case "txt" where number <= SyntheticNames.textLimit: return ZoneNode(records: [text(of: name, length: Int(number))])
+    default: return nil
     }
   }
 
@@ -91,17 +75,13 @@ struct SyntheticNames: Sendable {
     let v4 = octets(of: 0xC612_0000 | number & 0x1_FFFF)
     let v6: [UInt8] = [0x20, 0x01, 0, 2] + [UInt8](repeating: 0, count: 8) + octets(of: number)
     return [(RecordType.a, v4), (.aaaa, v6)].map { type, rdata in
-      ZoneRecord(
-        owner: owner, type: type, ttl: ttl, text: IPAddress(octets: rdata)!.description,
-        rdata: rdata)
+      ZoneRecord(owner: owner, type: type, ttl: ttl, text: IPAddress(octets: rdata)!.description, rdata: rdata)
     }
   }
 
   private func text(of owner: DomainName, length: Int) -> ZoneRecord {
     let letters = (0..<length).map { UInt8(ascii: "a") + UInt8($0 % 26) }
-    let parts =
-      length == 0
-      ? [[]] : stride(from: 0, to: length, by: 255).map { letters[$0..<min($0 + 255, length)] }
+    let parts = length == 0 ? [[]] : stride(from: 0, to: length, by: 255).map { letters[$0..<min($0 + 255, length)] }
     return ZoneRecord(
       owner: owner, type: .txt, ttl: defaultTTL,
       text: parts.map { "\"\(String(decoding: $0, as: UTF8.self))\"" }.joined(separator: " "),
@@ -109,9 +89,7 @@ struct SyntheticNames: Sendable {
   }
 }
 
-private func octets(of number: UInt32) -> [UInt8] {
-  withUnsafeBytes(of: number.bigEndian, Array.init)
-}
+private func octets(of number: UInt32) -> [UInt8] { withUnsafeBytes(of: number.bigEndian, Array.init) }
 
 /// Parses a decimal number without a sign; nil for any other text and for more than 32 bits.
 private func decimal(_ digits: ArraySlice<UInt8>) -> UInt32? {

@@ -19,9 +19,7 @@ struct ZoneNode: Sendable {
   var code = ResponseCode.noError
   var records: [ZoneRecord] = []
 
-  func records(of type: RecordType) -> [ZoneRecord] {
-    type == .any ? records : records.filter { $0.type == type }
-  }
+  func records(of type: RecordType) -> [ZoneRecord] { type == .any ? records : records.filter { $0.type == type } }
 }
 
 /// The service's answer to a question.
@@ -65,9 +63,7 @@ struct Zone: Sendable {
   }
 
   /// The names of letters, digits, hyphens and underscores, sorted; no synthetic names and no wildcards.
-  var plainNames: [DomainName] {
-    nodes.keys.filter(\.isPlain).sorted { $0.lowercased.text < $1.lowercased.text }
-  }
+  var plainNames: [DomainName] { nodes.keys.filter(\.isPlain).sorted { $0.lowercased.text < $1.lowercased.text } }
 
   /// Returns a resolver's answer: it follows chains, applies wildcards, and returns NXDOMAIN or NODATA for missing
   /// data.
@@ -113,9 +109,7 @@ struct Zone: Sendable {
   private func soa(above name: DomainName) -> ZoneRecord {
     var candidate: DomainName? = name
     while let owner = candidate {
-      if let soa = nodes[owner]?.records.first(where: { $0.type == .soa }) {
-        return Zone.negative(soa)
-      }
+      if let soa = nodes[owner]?.records.first(where: { $0.type == .soa }) { return Zone.negative(soa) }
       if synthetic.isApex(owner) { return Zone.negative(synthetic.soa(of: owner)) }
       candidate = owner.parent
     }

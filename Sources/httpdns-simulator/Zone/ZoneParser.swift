@@ -34,9 +34,7 @@ struct ZoneParser {
   private mutating func take(_ entry: ZoneEntry) throws(ZoneError) {
     switch entry.fields[0].uppercased() {
     case "$ORIGIN":
-      guard entry.fields.count == 2, let name = DomainName(text: entry.fields[1]),
-        entry.fields[1].hasSuffix(".")
-      else {
+      guard entry.fields.count == 2, let name = DomainName(text: entry.fields[1]), entry.fields[1].hasSuffix(".") else {
         throw ZoneError(line: entry.line, reason: "$ORIGIN takes one name with its final dot")
       }
       origin = name
@@ -47,25 +45,21 @@ struct ZoneParser {
       ttl = seconds
     case let directive where directive.hasPrefix("$"):
       throw ZoneError(line: entry.line, reason: "\(directive) is not known: $ORIGIN and $TTL are")
-    default:
-      try takeRecord(entry)
+    default: try takeRecord(entry)
     }
   }
 
   private mutating func takeRecord(_ entry: ZoneEntry) throws(ZoneError) {
     var fields = entry.fields[...]
     if !entry.continuesOwner { owner = try name(fields.removeFirst(), line: entry.line) }
-    guard let owner else {
-      throw ZoneError(line: entry.line, reason: "the first record has no owner name")
-    }
+    guard let owner else { throw ZoneError(line: entry.line, reason: "the first record has no owner name") }
     var recordTTL = ttl
     if let first = fields.first, let seconds = ttlValue(first) {
       recordTTL = seconds
       fields.removeFirst()
     }
     if fields.first?.uppercased() == "IN" { fields.removeFirst() }
-    guard let word = fields.popFirst(), UInt16(word) == nil, let type = RecordType(text: word)
-    else {
+    guard let word = fields.popFirst(), UInt16(word) == nil, let type = RecordType(text: word) else {
       throw ZoneError(line: entry.line, reason: "a record is: name [TTL] [IN] TYPE RDATA")
     }
     if let relative = relativeName(in: Array(fields), type: type) {
@@ -102,9 +96,7 @@ struct ZoneParser {
     case .naptr: places = [5]
     default: places = []
     }
-    return places.filter { $0 < fields.count }.map { fields[$0] }.first {
-      !$0.hasSuffix(".") && $0 != "\\#"
-    }
+    return places.filter { $0 < fields.count }.map { fields[$0] }.first { !$0.hasSuffix(".") && $0 != "\\#" }
   }
 
   private func ttlValue(_ text: String) -> UInt32? {

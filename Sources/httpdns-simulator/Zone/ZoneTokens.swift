@@ -58,17 +58,13 @@ struct ZoneTokens {
       case UInt8(ascii: ")"):
         tokens.endField()
         tokens.depth -= 1
-        guard tokens.depth >= 0 else {
-          throw ZoneError(line: tokens.line, reason: "\")\" without \"(\"")
-        }
+        guard tokens.depth >= 0 else { throw ZoneError(line: tokens.line, reason: "\")\" without \"(\"") }
       case UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\r"): tokens.endField()
       default: tokens.field.append(octet)
       }
     }
     guard !isQuoted else { throw ZoneError(line: tokens.line, reason: "a quote is not closed") }
-    guard tokens.depth == 0 else {
-      throw ZoneError(line: tokens.firstLine, reason: "\"(\" without \")\"")
-    }
+    guard tokens.depth == 0 else { throw ZoneError(line: tokens.firstLine, reason: "\"(\" without \")\"") }
     tokens.endLine()
     return tokens.entries
   }
@@ -83,9 +79,7 @@ struct ZoneTokens {
     endField()
     line += 1
     guard depth == 0 else { return }
-    if !fields.isEmpty {
-      entries.append(ZoneEntry(line: firstLine, continuesOwner: continuesOwner, fields: fields))
-    }
+    if !fields.isEmpty { entries.append(ZoneEntry(line: firstLine, continuesOwner: continuesOwner, fields: fields)) }
     fields = []
   }
 }

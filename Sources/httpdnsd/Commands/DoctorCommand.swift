@@ -125,9 +125,7 @@ struct DoctorCommand: ParsableCommand {
   private func printTable(_ name: DomainName, _ findings: [Finding], _ network: NetworkView, _ way: String) {
     let rows =
       [["upstream", "type", "TTL", "ms", "verdict", "answer"]]
-      + findings.map {
-        [$0.who, "\($0.opinion.type)", $0.ttl, $0.milliseconds, $0.verdict.word, $0.result]
-      }
+      + findings.map { [$0.who, "\($0.opinion.type)", $0.ttl, $0.milliseconds, $0.verdict.word, $0.result] }
     for line in TextTable.lines(rows) { print(line) }
     let sentences = findings.filter { $0.verdict.isSuspicious }.map { finding in
       "\(finding.who) \(finding.verdict.sentence(about: name, finding.opinion))"

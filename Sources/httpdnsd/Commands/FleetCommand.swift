@@ -23,7 +23,5 @@ struct FleetCommand: ParsableCommand {
 
   @OptionGroup var control: ControlOptions
 
-  func run() throws {
-    try control.report { client, form throws(ControlClientError) in try client.fleet(form) }
-  }
+  func run() throws { try control.report { client, form throws(ControlClientError) in try client.fleet(form) } }
 }

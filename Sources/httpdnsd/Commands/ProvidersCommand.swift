@@ -23,7 +23,5 @@ struct ProvidersCommand: ParsableCommand {
 
   @OptionGroup var control: ControlOptions
 
-  func run() throws {
-    try control.report { client, form throws(ControlClientError) in try client.providers(form) }
-  }
+  func run() throws { try control.report { client, form throws(ControlClientError) in try client.providers(form) } }
 }

@@ -143,9 +143,7 @@ struct QueryCommand: ParsableCommand {
     if let failure = answer.failure { return failure }
     if answer.isAmbiguous { return ResolvedAnswer.ambiguity }
     let isOurs = !answer.source.hasReplied && !answer.trail.isEmpty
-    if isOurs, answer.trail.allSatisfy({ $0.absence == .switchedOff }) {
-      return "the table is switched off"
-    }
+    if isOurs, answer.trail.allSatisfy({ $0.absence == .switchedOff }) { return "the table is switched off" }
     return answer.response.extendedError.map { text($0, of: question) }
   }
 

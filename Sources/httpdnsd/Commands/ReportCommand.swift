@@ -41,9 +41,7 @@ struct ReportCommand: ParsableCommand {
     if IPAddress(text: address) == nil { throw ValidationError("'\(address)' is not an IP address") }
     guard works != hasFailed else { throw ValidationError("give --ok or --failed") }
     guard milliseconds == nil || works else { throw ValidationError("--ms goes with --ok") }
-    if let milliseconds, !(0...3_600_000).contains(milliseconds) {
-      throw ValidationError("--ms is from 0 to 3600000")
-    }
+    if let milliseconds, !(0...3_600_000).contains(milliseconds) { throw ValidationError("--ms is from 0 to 3600000") }
   }
 
   func run() throws {

@@ -65,8 +65,7 @@ struct TopCommand: ParsableCommand {
         poll(nil, 0, Int32(interval * 1000))
         let sample = try client.sample()
         let frame = TopFrame(sample, after: last)
-        let text =
-          control.json ? frame.json + "\n" : frame.lines(rows: .max).map { "\($0.text)\n" }.joined()
+        let text = control.json ? frame.json + "\n" : frame.lines(rows: .max).map { "\($0.text)\n" }.joined()
         guard Console.print(text) else { return .quit }
         last = sample
       } while isEndless
@@ -133,9 +132,7 @@ struct TopCommand: ParsableCommand {
   }
 
   /// https://no-color.org: any value that is not empty disables colours.
-  private static var allowsColours: Bool {
-    value("NO_COLOR").isEmpty && !["", "dumb"].contains(value("TERM"))
-  }
+  private static var allowsColours: Bool { value("NO_COLOR").isEmpty && !["", "dumb"].contains(value("TERM")) }
 
   /// Whether the terminal can only print lines.
   private static var isDumb: Bool { value("TERM") == "dumb" }

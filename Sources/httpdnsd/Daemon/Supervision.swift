@@ -61,8 +61,7 @@ final class Supervision {
       }
       watchdog?.start()
       if !notifier.send(.ready, .status(status.line)) {
-        logger.warning(
-          "NOTIFY_SOCKET: cannot send READY=1 to the service manager")
+        logger.warning("NOTIFY_SOCKET: cannot send READY=1 to the service manager")
       }
     }
   }
