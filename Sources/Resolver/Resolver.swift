@@ -27,6 +27,7 @@ package actor Resolver: RefreshingResolver {
   let replies: ReplySender
   /// The cached answers.
   let store: AnswerStore
+  let composer: AnswerComposer
   /// The routes of names; nil in tests that need none.
   private(set) var table: RouteTable?
   var inFlight: [QuestionKey: Fetch] = [:]
@@ -103,6 +104,7 @@ package actor Resolver: RefreshingResolver {
     let names = NameLedger(of: cache, on: loop)
     self.names = names
     store = AnswerStore(of: cache, network, names, configuration)
+    composer = AnswerComposer(store: store, loop: loop)
     self.local = local
     self.replies = replies
     self.table = table

@@ -56,37 +56,12 @@ extension Resolver {
     defer { fleet.answers.releaseLease(shared) }
     while case .found(let value) = await lookup.next(median: first.medianRoundTrip) {
       do throws(FleetRejection) {
-        let result = try finish(value, to: fetch.asked)
+        let result = try composer.finish(value, to: fetch.asked)
         lookup.accept()
         return result
       } catch { lookup.reject(error) }
     }
     return fetch.state.isDisplaced ? .failure(.limited(.places)) : await askProviders(fetch)
-  }
-
-  /// Converts a value of the store to an answer, by the same rules as for a provider's response.
-  private func finish(_ found: FoundValue, to asked: ResolverQuestion) throws(FleetRejection) -> FetchResult {
-    let (value, question, route) = (found.value, asked.question, asked.route)
-    guard value.scope ?? 0 <= asked.subnet.prefix?.length ?? 0 else { throw .records }
-    let providers = route.providers.map { asked.configuration.upstreams[$0] }
-    var policy = AnswerPolicy(
-      // AD of untrusted providers was cleared by the daemon that wrote the value.
-      ttl: route.ttl, trustsAD: providers.contains(where: \.trustsAD),
-      rebindFilter: route.filtersPrivate ? asked.configuration.settings.rebindFilter : nil)
-    var answer = try HTTPDNSAnswer(value, to: question)
-    let rest = try found.rest(longest: policy.lifetime(of: answer, to: question))
-    answer.answers = found.aged(answer.answers, rest: rest)
-    answer.authorities = found.aged(answer.authorities, rest: rest)
-    // The TTL limits were applied when the value was written: do not raise TTLs again, and do not exceed its remaining
-    // life.
-    policy.ttl.lowest = 0
-    policy.ttl.highest = min(policy.ttl.highest, rest)
-    policy.ttl.highestNegative = min(policy.ttl.highestNegative, rest)
-    guard let finished = policy.finish(answer, to: question), finished.lifetime > 0 else { throw .records }
-    let name = (providers.first { $0.name == value.provider } ?? providers.first)?.name
-    return FetchResult(
-      result: .success(withoutContradiction(finished, asked, policy)),
-      source: .fleet(provider: name ?? value.provider))
   }
 
   /// Queues a provider's answer for the store; does nothing if it is not shared.
@@ -140,7 +115,7 @@ extension Resolver {
       switch await lookup.next() {
       case .found(let value):
         do throws(FleetRejection) {
-          let result = try finish(value, to: asked)
+          let result = try composer.finish(value, to: asked)
           // A fetch for a client is in flight and stores its own answer.
           guard let answer = result.answer, inFlight[asked.key] == nil else { return .ours }
           insert(
@@ -162,16 +137,6 @@ extension Resolver {
       return
     }
     fleet.answers.releaseLease(shared)
-  }
-}
-
-extension HTTPDNSAnswer {
-  /// Reads the answer in a value of the store as the provider gave it, with the checks of a provider's own response.
-  fileprivate init(_ value: FleetValue, to question: HTTPDNSQuestion) throws(FleetRejection) {
-    do throws(HTTPDNSFailure) { self = try HTTPDNSAnswer(value.message, to: question) } catch { throw .records }
-    guard responseCode == .noError || responseCode == .nxDomain else { throw .records }
-    (scopePrefixLength, extendedError) = (value.scope, value.extendedError)
-    isAuthenticated = value.message.header.ad
   }
 }
 

@@ -32,7 +32,7 @@ extension Resolver {
       if result.source.isLocalDNS, fetch.isQueued || fetch.hasWaitedInVain {
         // The client's other questions use the connections. The answer is given, but not cached for others, since the
         // provider may have a better one.
-        given = .success(ofExistingName(answer, fetch.asked))
+        given = .success(composer.ofExistingName(answer, fetch.asked))
       } else {
         let arranged = insert(answer, to: fetch.asked, fetch.origin(result.source))
         if arranged.lifetime == 0 || !settings.cacheEnabled, fetch.epoch == cache.epoch {
@@ -118,7 +118,7 @@ extension Resolver {
   @discardableResult
   func insert(_ answer: FinishedAnswer, to asked: ResolverQuestion, _ origin: EntryOrigin) -> FinishedAnswer {
     guard !answer.isTruncated else { return answer }
-    var answer = ofExistingName(answer, asked)
+    var answer = composer.ofExistingName(answer, asked)
     let question = asked.question
     let hidden = ranker?.arrange(
       &answer.response, to: question.name, hash: asked.key.keyedHash,
@@ -132,16 +132,6 @@ extension Resolver {
       question.name, question.type, hash: stored.hash, isKept: refresher?.isOnKeepList(question) ?? false,
       for: origin.client, hiding: hidden)
     return answer
-  }
-
-  /// The answer; NODATA instead of NXDOMAIN if the hosts file has the name. Every answer that is given or stored passes
-  /// here, after all upstreams that may have data.
-  private func ofExistingName(_ answer: FinishedAnswer, _ asked: ResolverQuestion) -> FinishedAnswer {
-    guard answer.isNXDOMAIN, asked.route.hostsNamesOf != nil else { return answer }
-    var policy = AnswerPolicy(ttl: asked.route.ttl)
-    policy.ttl.highestNegative = min(policy.ttl.highestNegative, answer.lifetime)
-    return policy.negative(
-      .noError, asked.question, chain: [], authorities: [], extendedError: answer.response.extendedError) ?? answer
   }
 
   /// Whether LocalDNS's late answer must not replace a provider's.

@@ -80,7 +80,7 @@ extension Resolver {
       switch results.flatMap({ $0[fetch.question] ?? .failure(.unserved) }) {
       case .success(let reply):
         let source = AnswerSource.provider(provider.name, server: reply.server)
-        var result = finish(reply.answer, from: provider, source, to: fetch.asked)
+        var result = composer.finish(reply.answer, from: provider, source, to: fetch.asked)
         share(reply.answer, result.answer, to: fetch.asked, from: provider, sentAt: sentAt)
         // An empty reply may mean "not in the list", which says nothing about a name that was in the list.
         if result.answer?.isAmbiguous == true { result.result = .failure(.unserved) }

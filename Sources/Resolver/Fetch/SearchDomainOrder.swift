@@ -28,9 +28,7 @@ extension Resolver {
     guard wasNXDOMAIN else { return nil }
     fetch.trace(TrailStep("the providers", "NXDOMAIN a moment ago"))
     if result.answer != nil || fetch.state.isRefresh { return result }
-    let nxdomain = AnswerPolicy(ttl: route.ttl).negative(.nxDomain, fetch.question, chain: [], authorities: [])
-    guard let nxdomain else { return result }
-    return FetchResult(result: .success(nxdomain), source: .ourselves).unconfirmed
+    return composer.denial(.nxDomain, of: fetch.asked).unconfirmed
   }
 
   /// The result after a provider's answer: for NXDOMAIN below a search domain LocalDNS is asked as well, and its data wins.

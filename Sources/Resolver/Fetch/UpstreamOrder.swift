@@ -109,7 +109,7 @@ extension Resolver {
     case .success(let reply):
       let source = AnswerSource.provider(upstream.name, server: reply.server)
       insertOthers(reply.others, of: fetch, from: upstream, source, sentAt: sentAt)
-      let result = finish(reply.answer, from: upstream, source, to: fetch.asked)
+      let result = composer.finish(reply.answer, from: upstream, source, to: fetch.asked)
       share(reply.answer, result.answer, to: fetch.asked, from: upstream, sentAt: sentAt)
       return result
     case .failure(let reason): return failure(reason, of: upstream)
@@ -132,7 +132,7 @@ extension Resolver {
       question.name = other.question.name
       question.type = other.question.type
       let asked = store.question(question, fetch.configuration, fetch.route, subnet: fetch.asked.subnet)
-      let result = finish(other.answer, from: source, to: asked, trustsAD: upstream.trustsAD)
+      let result = composer.finish(other.answer, from: source, to: asked, trustsAD: upstream.trustsAD)
       guard let answer = result.answer else { continue }
       share(other.answer, answer, to: asked, from: upstream, sentAt: sentAt)
       // Below a search domain LocalDNS counts as well, and NXDOMAIN would answer for every type.
@@ -164,7 +164,7 @@ extension Resolver {
       if result.answer != nil { return result }
     }
     let failure = failure ?? unaskable(fetch)
-    let lastResort = empty ?? (failure == nil ? unserved(fetch) : nil)
+    let lastResort = empty ?? (failure == nil ? composer.denial(.noError, of: fetch.asked, .notSupported) : nil)
     let waits = fetch.state.holdForLocalDNS(or: lastResort)
     return (waits ? nil : lastResort) ?? .failure(failure ?? .unserved)
   }
@@ -187,17 +187,6 @@ extension Resolver {
   /// A name that every dialect can carry.
   private static let plainName = DomainName(unchecked: [1, 97, 0])
 
-  /// NODATA with the reason.
-  private func unserved(_ fetch: Fetch) -> FetchResult {
-    ownAnswer(
-      AnswerPolicy(ttl: fetch.route.ttl).negative(
-        .noError, fetch.question, chain: [], authorities: [], extendedError: .notSupported))
-  }
-
-  private func ownAnswer(_ answer: FinishedAnswer?) -> FetchResult {
-    FetchResult(result: answer.map { .success($0) } ?? .failure(.tooLong), source: .ourselves)
-  }
-
   /// Asks LocalDNS. Without LocalDNS the network's own names do not exist.
   func askLocal(_ fetch: Fetch, isFallback: Bool) async -> FetchResult {
     let route = fetch.route
@@ -205,10 +194,8 @@ extension Resolver {
     guard let local, local.hasServers(route.localServers) else {
       // An earlier answer of the network is worth more than the current lack of one.
       guard route.isNetwork, !fetch.state.isRefresh else { return .failure(.noServer) }
-      var answer = AnswerPolicy(ttl: route.ttl).negative(.nxDomain, fetch.question, chain: [], authorities: [])
       // Not cached: the network may announce a resolver at any moment.
-      answer?.lifetime = 0
-      return ownAnswer(answer)
+      return composer.denial(.nxDomain, of: fetch.asked, isCached: false)
     }
     let memory = FailureCache.localDNS
     if let reason = remembered(fetch.asked, at: memory, fetch.domain, localPatience.verdicts, takesTrial: true) {
@@ -239,9 +226,10 @@ extension Resolver {
         on: fetch.domain, of: fetch.client, after: loop.preciseNow - began, wasAway: false, now: loop.now)
       failures.succeeded(fetch.key, at: memory)
       if isFallback { counters.fallbacks += 1 }
-      return finish(
-        confined(reply.answer, fetch), from: .localDNS(server: reply.server), to: fetch.asked, isFallback: isFallback,
-        isOutOfOrder: reply.isOutOfOrder, isTruncated: reply.isTruncated)
+      return composer.finish(
+        confined(reply.answer, fetch), from: .localDNS(server: reply.server), to: fetch.asked,
+        local: AnswerComposer.LocalOrigin(
+          isFallback: isFallback, isOutOfOrder: reply.isOutOfOrder, isTruncated: reply.isTruncated))
     case .failure(let reason):
       counters.localFailures += 1
       if reason.consequence == .verdict {
@@ -253,52 +241,6 @@ extension Resolver {
       fetch.trace(reason.trail(of: "LocalDNS"))
       return .failure(reason)
     }
-  }
-
-  /// Composes the answer of a provider.
-  func finish(
-    _ answer: HTTPDNSAnswer, from upstream: any Upstream, _ source: AnswerSource, to asked: ResolverQuestion
-  ) -> FetchResult {
-    var result = finish(answer, from: source, to: asked, trustsAD: upstream.trustsAD)
-    // The scope of a subnet other than the client's does not apply to the client.
-    let sent = upstream.subnet(for: asked.question.clientSubnet)
-    if sent == nil || sent != asked.question.clientSubnet { result.dropScope() }
-    return result
-  }
-
-  private func finish(
-    _ answer: HTTPDNSAnswer, from source: AnswerSource, to asked: ResolverQuestion, trustsAD: Bool = false,
-    isFallback: Bool = false, isOutOfOrder: Bool = false, isTruncated: Bool = false
-  ) -> FetchResult {
-    let (question, route) = (asked.question, asked.route)
-    var answer = answer
-    if source.isLocalDNS { answer.dropRootSOA(of: question.name) }
-    guard answer.responseCode == .noError || answer.responseCode == .nxDomain else {
-      let failure = UpstreamFailure.refused(answer.responseCode, by: source.server, answer.extendedError)
-      return FetchResult(result: .failure(failure), source: source)
-    }
-    // Below its search domain a network may use private addresses.
-    let isOwnName = route.isSearched && source.isLocalDNS
-    var policy = AnswerPolicy(
-      ttl: route.ttl, isFallback: isFallback, trustsAD: trustsAD,
-      rebindFilter: route.filtersPrivate && !isOwnName ? settings.rebindFilter : nil)
-    if isOutOfOrder { policy.ttl.highestNegative = min(policy.ttl.highestNegative, AnswerPolicy.outOfOrder) }
-    guard var finished = policy.finish(answer, to: question) else {
-      return FetchResult(result: .failure(.tooLong), source: source)
-    }
-    (finished.isOfItsTypeOnly, finished.isTruncated) = (isFallback || isOutOfOrder, isTruncated)
-    return FetchResult(result: .success(withoutContradiction(finished, asked, policy)), source: source)
-  }
-
-  /// The name exists if addresses of one family are cached: NXDOMAIN for the other family can only mean NODATA.
-  func withoutContradiction(
-    _ answer: FinishedAnswer, _ asked: ResolverQuestion, _ policy: AnswerPolicy
-  ) -> FinishedAnswer {
-    let type = asked.question.type
-    guard answer.isNXDOMAIN, type == .a || type == .aaaa,
-      store.hasAddresses(asked, type == .a ? .aaaa : .a, now: loop.now)
-    else { return answer }
-    return policy.negative(.noError, asked.question, chain: [], authorities: []) ?? answer
   }
 
   // MARK: Failures that are remembered
@@ -338,14 +280,4 @@ extension Resolver {
   }
 
   func mayFallBack(_ route: Route) -> Bool { route.fallsBack && (local?.hasServers(route.localServers) ?? false) }
-}
-
-extension HTTPDNSAnswer {
-  /// An SOA of the root becomes one of the name: a resolver behind this daemon may conclude from the root's that the
-  /// top-level domain does not exist, which the network cannot know.
-  fileprivate mutating func dropRootSOA(of name: DomainName) {
-    guard !name.isRoot, authorities.contains(where: { $0.type == .soa && $0.owner.isRoot }) else { return }
-    authorities = authorities.filter { $0.type == .soa && $0.owner.isRoot }
-    for index in authorities.indices { authorities[index].owner = name }
-  }
 }
