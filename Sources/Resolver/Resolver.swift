@@ -36,16 +36,8 @@ package actor Resolver: RefreshingResolver {
   var failures: FailureCache
   /// When LocalDNS gave verdicts.
   var localPatience = Patience()
-  /// The places of the questions in flight, and their clients.
-  let places: PlaceShares
-  /// Questions that have lost their place while their transfers have not ended.
-  var lingering = 0
-  /// The limits per second of clients and domains.
-  var misses: MissLimits
-  /// The client subnets for which names are asked.
-  var subnets = SubnetShares()
-  /// Queries that wait, by the domain of their names.
-  var waiting: [DomainKey: Int] = [:]
+  /// Which questions may go upstream.
+  let admission: Admission
   /// Answers that the cache does not keep.
   var recent = RecentAnswers()
   /// Names below a search domain for which the providers answered NXDOMAIN.
@@ -70,13 +62,8 @@ package actor Resolver: RefreshingResolver {
   package internal(set) var counters = ResolverCounters()
   /// Counters of refreshing, and the number of scheduled questions; nil if the cache is off.
   package var refreshing: (counters: RefreshCounters, scheduled: Int)? { refresher.map { ($0.counters, $0.scheduled) } }
-  private var drained: [Int] = []
-  /// Queries that are not taken over yet, from `next` on.
-  private var batch: [Int] = []
-  private var next = 0
+  private var inbox = QueryInbox()
   private let moreQueries = OwnedTimer()
-  /// The number of queries that the listeners had refused when it was last logged.
-  private var refusedQueries: UInt64 = 0
   private let onFailure: @Sendable (String, UpstreamFailure) -> Void
   let onLimit: @Sendable (ReachedBound) -> Void
 
@@ -110,8 +97,7 @@ package actor Resolver: RefreshingResolver {
     self.table = table
     self.onFailure = onFailure
     self.onLimit = onLimit
-    places = PlaceShares(capacity: settings.maxInFlight)
-    misses = MissLimits(perClient: settings.missesPerClient, perDomain: settings.missesPerDomain)
+    admission = Admission(settings)
     failures = FailureCache(longestWait: settings.longestFailureWait)
     let recovery = Recovery()
     self.recovery = recovery
@@ -122,38 +108,28 @@ package actor Resolver: RefreshingResolver {
   /// The providers, in the order of the configuration.
   package var upstreams: [any Upstream] { configuration.upstreams }
   /// Fetches that hold one of the `listen.max_in_flight` places.
-  package var questionsInFlight: Int { places.count }
+  package var questionsInFlight: Int { admission.count }
 
   // MARK: Queries
 
   /// Takes over queries that the listeners have handed over, at most `queriesPerTurn` in a turn of the loop, since each
   /// of them takes about 50 µs.
   package func takeQueries() {
-    let refused = replies.queries.drain(into: &drained)
-    if refused != refusedQueries {
-      refusedQueries = refused
-      onLimit(.share(.waiting))
-    }
-    for slot in drained { queue(slot) }
+    if inbox.receive(from: replies.queries) { onLimit(.share(.waiting)) }
     if !moreQueries.isSet { takeQueued(atMost: Resolver.queriesPerTurn) }
   }
 
   /// Takes over a query in this turn of the loop or in one of the next.
-  package func queue(_ slot: Int) { batch.append(slot) }
+  package func queue(_ slot: Int) { inbox.add(slot) }
 
   private func takeQueued(atMost most: Int) {
-    let end = min(batch.count, next + most)
-    while next < end {
-      next += 1
-      accept(batch[next - 1])
+    for _ in 0..<most {
+      guard let slot = inbox.takeNext() else { return }
+      accept(slot)
     }
-    if next == batch.count {
-      batch.removeAll(keepingCapacity: true)
-      next = 0
-    } else {
-      moreQueries.set(after: .zero, on: loop, for: self) { resolver in
-        resolver.assumeIsolated { $0.takeQueued(atMost: Resolver.queriesPerTurn) }
-      }
+    guard !inbox.isEmpty else { return }
+    moreQueries.set(after: .zero, on: loop, for: self) { resolver in
+      resolver.assumeIsolated { $0.takeQueued(atMost: Resolver.queriesPerTurn) }
     }
   }
 
@@ -185,8 +161,11 @@ package actor Resolver: RefreshingResolver {
     if isRemembered(asked, of: domain) { return replies.send(given(entry, or: .failedLately, asked), to: slot) }
     let isPinned = refresher?.isOnKeepList(asked.question) ?? false
     let limit =
-      isCrowded(domain) && !isPinned
-      ? .waiting : refusal(asked, client, domain, isPinned: isPinned, isInUse: entry?.isInUse ?? false)
+      !isPinned && admission.isCrowded(domain, free: replies.queries.available)
+      ? .waiting
+      : admission.refusal(
+        asked, client, domain, isPinned: isPinned, isInUse: entry?.isInUse ?? false, now: now
+      ) { displace($0) }
     if let limit { return refuse(slot: slot, limit, entry, asked) }
     let fetch = makeFetch(asked, for: isPinned ? .ourselves : client, of: domain)
     if let asker = replies.asker(slot) { fetch.askers.add(asker) }
@@ -277,9 +256,7 @@ package actor Resolver: RefreshingResolver {
     inFlight = [:]
     recent.removeAll()
     failures = FailureCache(longestWait: settings.longestFailureWait)
-    if misses.rates != (settings.missesPerClient, settings.missesPerDomain) {
-      misses = MissLimits(perClient: settings.missesPerClient, perDomain: settings.missesPerDomain)
-    }
+    admission.use(settings)
     // Other providers may know these names.
     nxdomainNames = NXDOMAINNames()
   }

@@ -98,35 +98,6 @@ package struct ShareCounters: Sendable, Equatable {
 }
 
 extension Resolver {
-  /// The limit that stops a question; nil if it may go upstream. If no place is free, it displaces a fetch; a question
-  /// in `refresh.keep` may also go upstream without a place.
-  ///
-  /// - Parameters:
-  ///   - isPinned: whether it is in `refresh.keep`: it takes precedence, and no limit applies.
-  ///   - isInUse: whether its cached answer is in use.
-  func refusal(
-    _ asked: ResolverQuestion, _ client: ClientKey, _ domain: DomainKey, isPinned: Bool, isInUse: Bool
-  ) -> ShareLimit? {
-    let room = room(for: isPinned ? .ourselves : client, domain)
-    guard let room else { return isPinned ? nil : .places }
-    // In this order, a question without a place does not count against its client and domain, and one above their
-    // limits displaces no fetch.
-    if !isPinned, let limit = missLimit(asked, client, domain, isInUse: isInUse) { return limit }
-    if case .of(let fetch) = room { displace(fetch) }
-    return nil
-  }
-
-  /// The limit per second that stops a question, if any. Questions count only on routes with a provider that sends
-  /// requests, because these may be billed.
-  func missLimit(_ asked: ResolverQuestion, _ client: ClientKey, _ domain: DomainKey, isInUse: Bool) -> ShareLimit? {
-    guard asked.route.sendsRequests else { return nil }
-    switch misses.take(client, domain, isBilled: asked.route.isBilled, isInUse: isInUse, now: loop.now.nanoseconds) {
-    case .client: return .missesPerClient
-    case .domain: return .missesPerDomain
-    case nil: return nil
-    }
-  }
-
   /// Whether a question may use the part of a provider's daily units that is reserved for names in use: its cached
   /// answer is in use, it is in `refresh.keep`, or it is a refresh.
   func isInUse(_ fetch: Fetch) -> Bool {
@@ -139,45 +110,10 @@ extension Resolver {
     let none = QueryClientSubnet()
     guard asked.query.clientSubnet.sourceLength > 0, route.asksForSubnets else { return none }
     let subnet = asked.query.clientSubnet.capped
-    var hashes = [Hasher(), Hasher()]
-    hashes[0].combine(name)
-    hashes[1].combine([subnet.high, subnet.low, UInt64(subnet.family), UInt64(subnet.sourceLength)])
-    let keys = hashes.map { UInt64(bitPattern: Int64($0.finalize())) }
-    let isAdmitted = subnets.admits(
-      name: keys[0], subnet: keys[1], most: route.subnetsPerName, now: loop.now.nanoseconds)
-    if !isAdmitted {
-      counters.surplusSubnets += 1
-      onLimit(.subnetsPerName)
-    }
-    return isAdmitted ? subnet : none
-  }
-
-  /// A place for a new question.
-  private enum Room {
-    case free
-    /// The place of this fetch, which is to be displaced.
-    case of(Fetch)
-  }
-
-  /// A free place, or one that can be reassigned; nil if there is neither.
-  private func room(for client: ClientKey, _ domain: DomainKey) -> Room? {
-    guard places.isFull else { return .free }
-    guard let candidate = places.candidate(for: client, domain, now: loop.now.nanoseconds) else { return nil }
-    // The transfers of displaced fetches continue for a while, so their number is limited too. Half of that limit is
-    // reserved for clients that have fewer places than another one: no client uses it up by displacing its own
-    // questions.
-    guard lingering < (candidate.reason == .client ? places.capacity : places.capacity / 2) else { return nil }
-    guard let fetch = candidate.place.holder as? Fetch else { preconditionFailure("a place is held by a fetch") }
-    return .of(fetch)
-  }
-
-  /// Queries for names of one domain that may always wait, however few slots are free.
-  private static let fewWaiters = 16
-
-  /// Whether a domain's queries hold too many slots for others to find one: more than twice as many as are free.
-  func isCrowded(_ domain: DomainKey) -> Bool {
-    guard let waiting = waiting[domain] else { return false }
-    return waiting > Resolver.fewWaiters && waiting > 2 * replies.queries.available
+    if admission.admits(subnet, of: name, route, now: loop.now) { return subnet }
+    counters.surplusSubnets += 1
+    onLimit(.subnetsPerName)
+    return none
   }
 
   /// Answers a query above a limit, without asking an upstream: as its repeat within a second, with stale data, or SERVFAIL.

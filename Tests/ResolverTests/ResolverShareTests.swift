@@ -206,9 +206,9 @@ import Testing
     // Each slow one is answered once, sooner or later.
     for number in slow { #expect(try scene.reply(number).message.responseCode == .servFail) }
     #expect(scene.inFlight == 0)
-    #expect(scene.resolver.assumeIsolated { $0.lingering } == 0)
+    #expect(scene.resolver.assumeIsolated { $0.admission.lingering } == 0)
     #expect(scene.queries.inUse == 0)
-    #expect(scene.resolver.assumeIsolated { $0.waiting.isEmpty })
+    #expect(scene.resolver.assumeIsolated { $0.admission.isQuiet })
   }
 
   @Test func `one client that is alone may have every place`() {
@@ -277,9 +277,9 @@ import Testing
     let scene = ResolverScene(on: loop, [provider]) { $0.maxInFlight = 32 }
     for number in 0..<32 { scene.ask("n\(number).greedy.example", client: 1) }
     for number in 0..<30 { scene.ask("www.other\(number).example", client: 1) }
-    #expect(scene.resolver.assumeIsolated { $0.lingering } == 16)
+    #expect(scene.resolver.assumeIsolated { $0.admission.lingering } == 16)
     for number in 0..<12 { scene.ask("www.modest\(number).example", client: 2) }
-    #expect(scene.resolver.assumeIsolated { $0.places.count(of: ClientKey(value: 10 << 32 | 2 << 8 | 4)) } == 12)
+    #expect(scene.resolver.assumeIsolated { $0.admission.count(of: ClientKey(value: 10 << 32 | 2 << 8 | 4)) } == 12)
   }
 
   @Test func `a displaced question asks no other upstream, and its late answer is cached`() throws {
@@ -310,7 +310,7 @@ import Testing
     #expect(first.count == 3)
     #expect(second.asked.map(\.question.name.text).sorted() == ["n1.greedy.example.", "www.example.com."])
     #expect(local.asked.isEmpty)
-    #expect(scene.resolver.assumeIsolated { $0.lingering } == 0)
+    #expect(scene.resolver.assumeIsolated { $0.admission.lingering } == 0)
   }
 
   @Test func `transfers of displaced questions are bounded`() {
@@ -323,11 +323,11 @@ import Testing
       scene.ask("n\(number).d\(number).example", client: UInt16(number / 2 + 1))
       loop.advance(by: .milliseconds(number % 5))
       #expect(scene.inFlight <= 16)
-      #expect(scene.resolver.assumeIsolated { $0.lingering } <= 16)
+      #expect(scene.resolver.assumeIsolated { $0.admission.lingering } <= 16)
     }
     loop.advance(by: .seconds(10))
     #expect(scene.inFlight == 0)
-    #expect(scene.resolver.assumeIsolated { $0.lingering } == 0)
+    #expect(scene.resolver.assumeIsolated { $0.admission.lingering } == 0)
   }
 }
 
@@ -412,6 +412,6 @@ import Testing
     loop.advance(by: .seconds(1))
     #expect(scene.transactions.allSatisfy { $0.replies.first?.message.addresses == ["192.0.2.1"] })
     #expect(scene.queries.inUse == 0)
-    #expect(scene.resolver.assumeIsolated { $0.waiting.isEmpty })
+    #expect(scene.resolver.assumeIsolated { $0.admission.isQuiet })
   }
 }

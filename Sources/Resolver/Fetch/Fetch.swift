@@ -141,7 +141,7 @@ extension Resolver {
       asked, by: self, for: client, of: domain ?? DomainKey(of: asked.question.name), epoch: cache.epoch,
       FetchState(isRefresh: isRefresh, network: network.number, now: loop.now))
     inFlight[asked.key] = fetch
-    fetch.place = places.enter(fetch, client, fetch.domain, now: loop.now.nanoseconds)
+    admission.enter(fetch, now: loop.now)
     counters.fetches += 1
     return fetch
   }
@@ -176,10 +176,10 @@ extension Resolver {
     let asker = replies.asker(slot)
     let relation = asker.map { fetch.askers.relation(of: $0) } ?? .new
     let isPinned = refresher?.isOnKeepList(fetch.question) ?? false
-    guard relation == .duplicate || isPinned || !isCrowded(fetch.domain) else {
+    guard relation == .duplicate || isPinned || !admission.isCrowded(fetch.domain, free: replies.queries.available) else {
       return refuse(slot: slot, .waiting, store.find(fetch.asked, now: loop.now), fetch.asked)
     }
-    if let place = fetch.place { places.join(place, client, now: loop.now.nanoseconds) }
+    admission.join(fetch, client, now: loop.now)
     fetch.isJoined(by: client)
     wait(for: fetch)
     if fetch.slots.isEmpty, store.find(fetch.asked, now: loop.now) != nil {
@@ -196,8 +196,10 @@ extension Resolver {
     }
     guard relation != .new, !fetch.isImpatient, fetch.state.mayRepeat(now: loop.now) else { return }
     // Another attempt costs as much as the first one.
-    let limit = isPinned ? nil : missLimit(fetch.asked, client, fetch.domain, isInUse: isInUse(fetch))
-    guard limit == nil else { return }
+    let isLimited =
+      !isPinned
+      && admission.missLimit(fetch.asked, client, fetch.domain, isInUse: isInUse(fetch), now: loop.now) != nil
+    guard !isLimited else { return }
     fetch.state.beginAgain()
     start(fetch)
   }
@@ -205,7 +207,7 @@ extension Resolver {
   /// Adds a query to those that wait for a fetch.
   func addWaiter(slot: Int, to fetch: Fetch) {
     fetch.slots.append(slot)
-    waiting[fetch.domain, default: 0] += 1
+    admission.addWaiter(of: fetch.domain)
   }
 
   /// The clients of a fetch get stale data if no answer arrives in time.
@@ -246,7 +248,7 @@ extension Resolver {
   /// Carries out what follows the end of an attempt.
   func afterAttempt(_ fetch: Fetch, _ action: FetchState.Action) {
     carryOut(action, fetch)
-    if fetch.state.attempts == 0 { leave(fetch) }
+    if fetch.state.attempts == 0 { admission.leave(fetch) }
   }
 
   private func carryOut(_ action: FetchState.Action, _ fetch: Fetch) {

@@ -53,11 +53,7 @@ extension Resolver {
     guard fetch.state.markAnswered(isAnswer: result.answer != nil) else { return }
     fetch.timer.cancel()
     // What is left to do for it says whether the provider is back, and no client waits for it.
-    if fetch.isImpatient, let place = fetch.place {
-      places.leave(place)
-      fetch.place = nil
-      fetch.isLate()
-    }
+    if fetch.isImpatient, admission.release(fetch) { fetch.isLate() }
     if inFlight[fetch.key] === fetch { inFlight[fetch.key] = nil }
     answer(fetch.slots, of: fetch.domain, given, result.source)
     fetch.slots = []
@@ -76,11 +72,7 @@ extension Resolver {
     _ slots: [Int], of domain: DomainKey, _ result: Result<FinishedAnswer, UpstreamFailure>, _ source: AnswerSource
   ) {
     for slot in slots.prefix(Resolver.answersPerTurn) { replies.send(result, to: slot, from: source) }
-    let count = min(slots.count, Resolver.answersPerTurn)
-    if count > 0 {
-      let left = (waiting[domain] ?? 0) - count
-      waiting[domain] = left > 0 ? left : nil
-    }
+    admission.removeWaiters(min(slots.count, Resolver.answersPerTurn), of: domain)
     guard slots.count > Resolver.answersPerTurn else { return }
     let rest = Array(slots[Resolver.answersPerTurn...])
     loop.inNextTurn { [self] in assumeIsolated { $0.answer(rest, of: domain, result, source) } }
@@ -88,28 +80,15 @@ extension Resolver {
 
   /// Takes the place from a fetch. Its clients get what is available now; an answer that still arrives is cached.
   func displace(_ fetch: Fetch) {
-    guard let place = fetch.place else { return }
-    places.leave(place)
-    fetch.place = nil
+    guard admission.displace(fetch) else { return }
     let result = fetch.state.displace()
     fetch.isLate()
-    lingering += 1
     counters.shares.displaced += 1
     guard !fetch.state.isAnswered else { return }
     let isStale = store.find(fetch.asked, now: loop.now) != nil
     counters.shares.add(.places, stale: isStale, queries: fetch.slots.count)
     onLimit(.share(.places))
     deliver(fetch, result)
-  }
-
-  /// Releases the place of a fetch whose last attempt has ended.
-  func leave(_ fetch: Fetch) {
-    if let place = fetch.place {
-      places.leave(place)
-      fetch.place = nil
-    } else if fetch.state.leave() {
-      lingering -= 1
-    }
   }
 
   /// Puts the addresses of an answer in order, stores it and schedules its refresh.

@@ -80,7 +80,7 @@ extension Resolver {
 
   private func fetchAgain(_ stale: Fetch) {
     let asked = stale.asked
-    guard inFlight[asked.key] == nil, !places.isFull, store.freshAnswer(to: asked, now: loop.now) == nil,
+    guard inFlight[asked.key] == nil, !admission.isFull, store.freshAnswer(to: asked, now: loop.now) == nil,
       refresher?.takeFromBudget([asked.routed], upstream(for: asked.routed, after: .unknown)).first ?? true
     else { return }
     start(makeRefresh(asked))

@@ -15,13 +15,13 @@ extension Resolver {
   func refreshServed(_ asked: ResolverQuestion, for client: ClientKey) {
     let now = loop.now
     let domain = DomainKey(of: asked.question.name)
-    guard inFlight[asked.key] == nil, !places.isFull, !isRemembered(asked, of: domain) else { return }
+    guard inFlight[asked.key] == nil, !admission.isFull, !isRemembered(asked, of: domain) else { return }
     let entry = store.find(asked, now: now)
     // Without stale data the client would have had to wait, so the limits of clients apply.
     guard store.freshAnswer(to: asked, entry, now: now) != nil else {
       let isPinned = refresher?.isOnKeepList(asked.question) ?? false
-      let limit = isPinned ? nil : missLimit(asked, client, domain, isInUse: entry?.isInUse ?? false)
-      if let limit {
+      let isInUse = entry?.isInUse ?? false
+      if !isPinned, let limit = admission.missLimit(asked, client, domain, isInUse: isInUse, now: now) {
         counters.shares.add(limit, stale: true)
         return onLimit(.share(limit))
       }
@@ -45,7 +45,7 @@ extension Resolver {
     let provider = provider(source)
     if case .provider = source {
       // Half of the places are reserved for clients.
-      guard provider != nil, places.count + questions.count <= settings.maxInFlight / 2 else { return results }
+      guard provider != nil, admission.count + questions.count <= settings.maxInFlight / 2 else { return results }
     }
     var fetches: [(number: Int, fetch: Fetch)] = []
     for (number, wanted) in questions.enumerated() {
