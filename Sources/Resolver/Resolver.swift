@@ -32,10 +32,8 @@ package actor Resolver: RefreshingResolver {
   private(set) var table: RouteTable?
   var inFlight: [QuestionKey: Fetch] = [:]
   let createdAt: BootInstant
-  /// Questions that an upstream gave no verdict on.
-  var failures: FailureCache
-  /// When LocalDNS gave verdicts.
-  var localPatience = Patience()
+  /// What earlier questions have shown of the upstreams.
+  let memory: UpstreamMemory
   /// Which questions may go upstream.
   let admission: Admission
   /// Answers that the cache does not keep.
@@ -98,7 +96,7 @@ package actor Resolver: RefreshingResolver {
     self.onFailure = onFailure
     self.onLimit = onLimit
     admission = Admission(settings)
-    failures = FailureCache(longestWait: settings.longestFailureWait)
+    memory = UpstreamMemory(configuration)
     let recovery = Recovery()
     self.recovery = recovery
     connectUpstreams(of: configuration, recovery, observer: names)
@@ -158,7 +156,7 @@ package actor Resolver: RefreshingResolver {
     if let answer = store.freshAnswer(to: asked, entry, now: now) { return replies.send(answer, to: slot) }
     if let entry, entry.isServed(at: now) { return replies.send(given(entry, or: .unserved, asked), to: slot) }
     let domain = DomainKey(of: asked.question.name)
-    if isRemembered(asked, of: domain) { return replies.send(given(entry, or: .failedLately, asked), to: slot) }
+    if hasNobodyToAsk(asked, domain) { return replies.send(given(entry, or: .failedLately, asked), to: slot) }
     let isPinned = refresher?.isOnKeepList(asked.question) ?? false
     let limit =
       !isPinned && admission.isCrowded(domain, free: replies.queries.available)
@@ -230,9 +228,8 @@ package actor Resolver: RefreshingResolver {
 
   /// Forgets failures after a change of network.
   package func networkHasChanged() {
-    failures.removeAll()
+    memory.networkHasChanged(now: loop.now)
     recent.removeAll()
-    localPatience.networkHasChanged(now: loop.now)
     ranker?.networkHasChanged()
   }
 
@@ -255,7 +252,7 @@ package actor Resolver: RefreshingResolver {
     connectUpstreams(of: configuration, recovery, observer: names)
     inFlight = [:]
     recent.removeAll()
-    failures = FailureCache(longestWait: settings.longestFailureWait)
+    memory.use(configuration)
     admission.use(settings)
     // Other providers may know these names.
     nxdomainNames = NXDOMAINNames()

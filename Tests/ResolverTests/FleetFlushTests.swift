@@ -211,7 +211,7 @@ import Testing
       2, secret: FleetScene.secret, script: { _, _ in .failure(.networkError, .nextServer, after: .milliseconds(30)) })
     fleet.loop.advance(by: .seconds(1))
     _ = try? fleet.ask(1)
-    func failures() -> Int { fleet.scenes[1].resolver.assumeIsolated { $0.failures.count } }
+    func failures() -> Int { fleet.scenes[1].resolver.assumeIsolated { $0.memory.count } }
     for age in [600_000, 500_000] as [Int64] {
       add([note(.everything, fleet.fleet(0).keys, sentAt: fleet.store.time - age)], to: fleet)
     }

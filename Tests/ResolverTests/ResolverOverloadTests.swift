@@ -121,7 +121,7 @@ import Testing
       loop.advance(by: .milliseconds(100))
       if tick == ticks / 4 { settled = residentOctets() }
       guard tick % 10 == 0 else { continue }
-      let sizes = scene.resolver.assumeIsolated { ($0.inFlight.count, $0.questionsInFlight, $0.failures.count) }
+      let sizes = scene.resolver.assumeIsolated { ($0.inFlight.count, $0.questionsInFlight, $0.memory.count) }
       #expect(sizes.0 <= load.inFlight)
       #expect(sizes.1 <= load.inFlight)
       #expect(sizes.2 <= 4096)

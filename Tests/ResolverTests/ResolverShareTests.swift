@@ -68,7 +68,7 @@ import Testing
     #expect(scene.counters.shares.count(.missesPerDomain, stale: false) == UInt64(refused.count))
     #expect(Set(scene.toldLimits) == [.missesPerDomain])
     // Nothing is remembered of it, and LocalDNS was not asked in the provider's place.
-    #expect(scene.resolver.assumeIsolated { $0.failures.count } == 0)
+    #expect(scene.resolver.assumeIsolated { $0.memory.count } == 0)
     #expect(local.asked.isEmpty)
     #expect(try scene.answer("x9999.random.example").addresses == ["192.0.2.1"])
   }

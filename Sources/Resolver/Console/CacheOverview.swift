@@ -66,7 +66,7 @@ extension Resolver {
       let portion = found[begin..<min(begin + Resolver.reportsAtOnce, found.count)]
       overview.busiest += portion.compactMap { report($0, $1, plans) }
     }
-    overview.failures = failures.waiting(.everything, now: loop.now).count
+    overview.failures = memory.waiting(.everything, now: loop.now).count
     overview.statistics = cache.statistics
     return overview
   }

@@ -33,7 +33,7 @@ extension Resolver {
     var counts = FlushCounts()
     // What was asked for before the start concerns entries of the cache file alone.
     if end.map({ $0 > createdAt }) ?? true {
-      counts.failures = failures.remove(names)
+      counts.failures = memory.remove(names)
       recent.removeAll()
       nxdomainNames.remove(names)
       for upstream in upstreams { counts.notListed += upstream.forgetNotListed(names) }
@@ -53,7 +53,7 @@ extension Resolver {
   /// The states and counters of the providers, in the order of the configuration.
   package func providerReports() -> [ProviderReport] {
     var reports = upstreams.map(\.report)
-    for failure in failures.waiting(.everything, now: loop.now) where reports.indices.contains(failure.upstream) {
+    for failure in memory.waiting(.everything, now: loop.now) where reports.indices.contains(failure.upstream) {
       reports[failure.upstream].failing.add(failure.reason)
     }
     return reports

@@ -42,7 +42,7 @@ extension Resolver {
     var content = NameContent(more: more)
     content.entries = found.compactMap { report($0, $1, plans) }
     content.entries.sort { $0.question.isBefore($1.question) }
-    content.failures = failures.waiting(selection, now: now).compactMap { failure in
+    content.failures = memory.waiting(selection, now: now).compactMap { failure in
       let upstream = failure.upstream == FailureCache.localDNS ? "localdns" : upstreams[failure.upstream].name
       return KeyParts(failure.key).map {
         FailureReport(

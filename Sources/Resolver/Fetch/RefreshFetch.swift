@@ -15,7 +15,7 @@ extension Resolver {
   func refreshServed(_ asked: ResolverQuestion, for client: ClientKey) {
     let now = loop.now
     let domain = DomainKey(of: asked.question.name)
-    guard inFlight[asked.key] == nil, !admission.isFull, !isRemembered(asked, of: domain) else { return }
+    guard inFlight[asked.key] == nil, !admission.isFull, !hasNobodyToAsk(asked, domain) else { return }
     let entry = store.find(asked, now: now)
     // Without stale data the client would have had to wait, so the limits of clients apply.
     guard store.freshAnswer(to: asked, entry, now: now) != nil else {

@@ -33,7 +33,7 @@ extension Resolver {
         take(failure(reason, of: upstream), upstream, of: fetch)
         continue
       }
-      if let reason = remembered(fetch.asked, at: index, fetch.domain, upstream.pace.verdicts, takesTrial: true) {
+      if let reason = memory.reasonNotToAsk(fetch.asked, at: index, fetch.domain, now: loop.now) {
         take(failure(reason, of: upstream), upstream, of: fetch)
         guard !reason.isBogus else { return failure(reason, of: upstream) }
         continue
@@ -53,12 +53,12 @@ extension Resolver {
         fetch.state.noteEmpty(result)
         fetch.trace(TrailStep(upstream.name, ResolvedAnswer.ambiguity))
       case .success:
-        failures.succeeded(fetch.key, at: index)
+        memory.succeeded(fetch.asked, at: index)
         return await afterNXDOMAIN(fetch, result)
       // The transfer's place was needed.
       case .failure(let reason) where fetch.state.isAnswered && reason.consequence == .ours: return result
       case .failure(let reason):
-        remember(reason, of: fetch, at: index, upstream.pace.verdicts, sentAt: sentAt)
+        memory.failed(reason, fetch.asked, at: index, sentAt: sentAt, now: loop.now)
         if !reason.isNotListed { note(upstream.name, reason) }
         take(result, upstream, of: fetch)
         guard !reason.isBogus else { return result }
@@ -197,14 +197,13 @@ extension Resolver {
       // Not cached: the network may announce a resolver at any moment.
       return composer.denial(.nxDomain, of: fetch.asked, isCached: false)
     }
-    let memory = FailureCache.localDNS
-    if let reason = remembered(fetch.asked, at: memory, fetch.domain, localPatience.verdicts, takesTrial: true) {
+    if let reason = memory.reasonNotToAsk(fetch.asked, at: FailureCache.localDNS, fetch.domain, now: loop.now) {
       fetch.trace(reason.trail(of: "LocalDNS"))
       return .failure(reason)
     }
     var question = fetch.question
     question.clientSubnet = nil
-    localPatience.sent(fetch.domain, askedAt: loop.now)
+    memory.localDNSIsAsked(fetch, now: loop.now)
     counters.localQuestions += 1
     var began: BootInstant
     var result: Result<UpstreamAnswer, UpstreamFailure>
@@ -222,9 +221,8 @@ extension Resolver {
     switch result {
     case .success(let reply):
       counters.localRoundTrips.observe(loop.preciseNow - began)
-      _ = localPatience.gaveVerdict(
-        on: fetch.domain, of: fetch.client, after: loop.preciseNow - began, wasAway: false, now: loop.now)
-      failures.succeeded(fetch.key, at: memory)
+      memory.localDNSHasVerdict(fetch, after: loop.preciseNow - began, now: loop.now)
+      memory.succeeded(fetch.asked, at: FailureCache.localDNS)
       if isFallback { counters.fallbacks += 1 }
       return composer.finish(
         confined(reply.answer, fetch), from: .localDNS(server: reply.server), to: fetch.asked,
@@ -233,50 +231,19 @@ extension Resolver {
     case .failure(let reason):
       counters.localFailures += 1
       if reason.consequence == .verdict {
-        _ = localPatience.gaveVerdict(
-          on: fetch.domain, of: fetch.client, after: loop.preciseNow - began, wasAway: false, now: loop.now)
+        memory.localDNSHasVerdict(fetch, after: loop.preciseNow - began, now: loop.now)
       }
-      remember(reason, of: fetch, at: memory, localPatience.verdicts, sentAt: began)
+      memory.failed(reason, fetch.asked, at: FailureCache.localDNS, sentAt: began, now: loop.now)
       note("localdns", reason)
       fetch.trace(reason.trail(of: "LocalDNS"))
       return .failure(reason)
     }
   }
 
-  // MARK: Failures that are remembered
-
-  /// Notes that an upstream gave no verdict on a question. What was sent before its recovery says nothing.
-  private func remember(
-    _ reason: UpstreamFailure, of fetch: Fetch, at upstream: Int, _ verdicts: VerdictTimes, sentAt: BootInstant
-  ) {
-    guard reason.consequence.isRemembered, fetch.configuration === configuration, sentAt > verdicts.recoveredAt else {
-      return
-    }
-    failures.failed(fetch.key, at: upstream, reason, verdicts, now: loop.now)
-  }
-
-  /// Why an upstream is not asked a question yet, since it gave no verdict a moment ago; nil if it may be asked.
-  private func remembered(
-    _ asked: ResolverQuestion, at upstream: Int, _ domain: DomainKey, _ verdicts: VerdictTimes, takesTrial: Bool
-  ) -> UpstreamFailure? {
-    guard !failures.isEmpty, asked.configuration === configuration else { return nil }
-    var reason = failures.failure(of: asked.key, at: upstream, domain, verdicts, takesTrial: takesTrial, now: loop.now)
-    reason?.steps = []
-    return reason
-  }
-
   /// Whether no upstream may be asked, since all gave no verdict a moment ago.
-  func isRemembered(_ asked: ResolverQuestion, of domain: DomainKey) -> Bool {
-    guard !failures.isEmpty else { return false }
-    let route = asked.route
-    var mayAskLocal = route.providers.isEmpty || mayFallBack(route)
-    for index in route.providers where asked.configuration.upstreams[index].serves(asked.question) {
-      let verdicts = asked.configuration.upstreams[index].pace.verdicts
-      guard let reason = remembered(asked, at: index, domain, verdicts, takesTrial: false) else { return false }
-      mayAskLocal = mayAskLocal && reason.consequence.leadsToLocalDNS
-    }
-    return !mayAskLocal
-      || remembered(asked, at: FailureCache.localDNS, domain, localPatience.verdicts, takesTrial: false) != nil
+  func hasNobodyToAsk(_ asked: ResolverQuestion, _ domain: DomainKey) -> Bool {
+    let mayAskLocal = asked.route.providers.isEmpty || mayFallBack(asked.route)
+    return memory.hasNobodyToAsk(asked, domain, mayAskLocal: mayAskLocal, now: loop.now)
   }
 
   func mayFallBack(_ route: Route) -> Bool { route.fallsBack && (local?.hasServers(route.localServers) ?? false) }
