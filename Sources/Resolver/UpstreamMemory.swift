@@ -49,9 +49,9 @@ final class UpstreamMemory {
   /// Whether no upstream may be asked, since all gave no verdict a moment ago.
   ///
   /// - Parameter mayAskLocal: whether LocalDNS may answer if no provider did, or is the only upstream.
-  func hasNobodyToAsk(_ asked: ResolverQuestion, _ domain: DomainKey, mayAskLocal: Bool, now: BootInstant) -> Bool {
+  func hasNobodyToAsk(_ asked: ResolverQuestion, _ domain: DomainKey, mayAskLocal: @autoclosure () -> Bool, now: BootInstant) -> Bool {
     guard !failures.isEmpty else { return false }
-    var mayAskLocal = mayAskLocal
+    var mayAskLocal = mayAskLocal()
     for index in asked.route.providers where asked.configuration.upstreams[index].serves(asked.question) {
       guard let reason = reasonNotToAsk(asked, at: index, domain, takesTrial: false, now: now) else { return false }
       mayAskLocal = mayAskLocal && reason.consequence.leadsToLocalDNS

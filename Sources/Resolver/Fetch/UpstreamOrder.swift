@@ -139,7 +139,7 @@ extension Resolver {
       if fetch.route.isSearched, answer.isNXDOMAIN { continue }
       var origin = fetch.origin(source)
       (origin.heat, origin.hits) = store.inheritance(asked, now: loop.now) ?? (0, 0)
-      if isTranslatable(result, asked) {
+      if nat64?.prefix?.isTranslatable(result, asked) ?? false {
         loop.startTask { await self.insertTranslated(result, to: asked, origin) }
       } else if let waiting = inFlight[asked.key], waiting.mayTakeAnswer(of: fetch) {
         deliver(waiting, result)
@@ -242,8 +242,8 @@ extension Resolver {
 
   /// Whether no upstream may be asked, since all gave no verdict a moment ago.
   func hasNobodyToAsk(_ asked: ResolverQuestion, _ domain: DomainKey) -> Bool {
-    let mayAskLocal = asked.route.providers.isEmpty || mayFallBack(asked.route)
-    return memory.hasNobodyToAsk(asked, domain, mayAskLocal: mayAskLocal, now: loop.now)
+    memory.hasNobodyToAsk(
+      asked, domain, mayAskLocal: asked.route.providers.isEmpty || mayFallBack(asked.route), now: loop.now)
   }
 
   func mayFallBack(_ route: Route) -> Bool { route.fallsBack && (local?.hasServers(route.localServers) ?? false) }
