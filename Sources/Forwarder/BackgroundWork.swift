@@ -110,8 +110,8 @@ final class BackgroundWork {
     resolver.assumeIsolated { $0.expectNames() }
     keeper.start { [self] in
       loop.startTask { [resolver] in
-        await resolver.learnNames()
-        await resolver.rankCachedAnswers()
+        await resolver.console { await $0.learnNames() }
+        await resolver.console { await $0.rankCachedAnswers() }
       }
       startFleet()
       startRefreshing($0, on: loop)

@@ -56,7 +56,7 @@ extension Forwarder {
       types.compactMap { type in route(of: name, type).map { (type, $0) } }
     }
     guard types.isEmpty else { return await resolver.refresh(name, types: routed(types), onlyThese: true) }
-    let cached = await resolver.cachedTypes(of: name)
+    let cached = await resolver.console { await $0.cachedTypes(of: name) }
     let isEnough = !cached.isEmpty && !cached.contains(RecordType(0))
     return await resolver.refresh(name, types: isEnough ? [] : routed(configuration.refresh.types), onlyThese: false)
   }
@@ -68,13 +68,13 @@ extension Forwarder {
   /// Asks every provider and each of the network's resolvers at once for a name's addresses. Runs the loop until all
   /// have answered or timed out; each provider's transfer is billed.
   package func opinions(on name: DomainName, _ types: [RecordType] = [.a, .aaaa]) -> [Opinion] {
-    runLoop { [resolver] in await resolver.opinions(on: name.lowercased, types) } ?? []
+    runLoop { [resolver] in await resolver.console { await $0.opinions(on: name.lowercased, types) } } ?? []
   }
 
   /// Asks the same for IPv4 addresses, and also returns the providers' states afterwards.
   package func examination(with name: DomainName) -> (opinions: [Opinion], reports: [ProviderReport]) {
     runLoop { [resolver] in
-      let opinions = await resolver.opinions(on: name.lowercased, [.a])
+      let opinions = await resolver.console { await $0.opinions(on: name.lowercased, [.a]) }
       return (opinions, await resolver.providerReports())
     } ?? ([], [])
   }
@@ -82,7 +82,7 @@ extension Forwarder {
   /// Asks one provider, past rules and cache; nil if no provider has that name or it cannot serve the question.
   package func ask(_ question: Question, of provider: String) -> ResolvedAnswer? {
     let question = HTTPDNSQuestion(name: question.name.lowercased, type: question.type)
-    return runLoop { [resolver] in await resolver.ask(question, of: provider) } ?? nil
+    return runLoop { [resolver] in await resolver.console { await $0.ask(question, of: provider) } } ?? nil
   }
 }
 

@@ -211,11 +211,6 @@ package actor Resolver: RefreshingResolver {
     }
   }
 
-  /// The question by its route in the current configuration; nil if the route no longer exists.
-  func question(_ routed: RoutedQuestion) -> ResolverQuestion? {
-    configuration.route(routed.route).map { store.question(routed.question, configuration, $0, subnet: routed.subnet) }
-  }
-
   /// If the question's route no longer exists, the standard route stands in.
   package func keyedHash(of routed: RoutedQuestion) -> UInt64 {
     let (configuration, route) = configurationAndRoute(routed.route)

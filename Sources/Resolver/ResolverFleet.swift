@@ -106,7 +106,7 @@ extension Resolver {
   package var sharesRefreshes: Bool { fleet != nil }
 
   package func turn(toRefresh wanted: RefreshedQuestion, expiresAt: Int64?, mayWait: Bool) async -> RefreshTurn {
-    guard let fleet, let asked = question(wanted.asked), let first = firstProvider(asked),
+    guard let fleet, let asked = store.question(wanted.asked), let first = firstProvider(asked),
       let shared = sharedQuestion(asked, first)
     else { return .ours }
     var lookup = FleetLookup(
@@ -133,7 +133,7 @@ extension Resolver {
   }
 
   package func releaseLease(of wanted: RoutedQuestion) {
-    guard let fleet, let asked = question(wanted), let shared = sharedQuestion(asked, firstProvider(asked)) else {
+    guard let fleet, let asked = store.question(wanted), let shared = sharedQuestion(asked, firstProvider(asked)) else {
       return
     }
     fleet.answers.releaseLease(shared)

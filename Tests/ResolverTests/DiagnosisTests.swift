@@ -69,7 +69,7 @@ import Testing
     let scene = ResolverScene(on: loop, [quick, silent])
     let resolver = scene.resolver
     let began = loop.now
-    let opinions = loop.run { await resolver.opinions(on: name("www.example.com"), [.a]) }
+    let opinions = loop.run { await resolver.console { await $0.opinions(on: name("www.example.com"), [.a]) } }
     #expect(loop.now - began <= ResolverSettings.answerBy)
     #expect(opinions.map(\.who).prefix(2) == [.provider("quick"), .provider("silent")])
     #expect(opinions[0].outcome.addresses.map(\.description) == ["192.0.2.1"])
@@ -82,12 +82,12 @@ import Testing
     let second = ScriptedUpstream("second", on: loop) { question, _ in .answer(.addresses(question.name, "192.0.2.2")) }
     let resolver = ResolverScene(on: loop, [first, second]).resolver
     let question = HTTPDNSQuestion(name: name("www.example.com"), type: .a)
-    let answer = loop.run { await resolver.ask(question, of: "second") }
+    let answer = loop.run { await resolver.console { await $0.ask(question, of: "second") } }
     #expect(answer?.source == .provider("second", server: "192.0.2.1"))
     #expect(first.asked.isEmpty)
-    let failed = loop.run { await resolver.ask(question, of: "first") }
+    let failed = loop.run { await resolver.console { await $0.ask(question, of: "first") } }
     #expect(failed?.failure != nil)
-    let unknown = loop.run { await resolver.ask(question, of: "third") }
+    let unknown = loop.run { await resolver.console { await $0.ask(question, of: "third") } }
     #expect(unknown == nil)
   }
 }

@@ -71,7 +71,7 @@ private let (ipv4, ipv6, otherIPv6) = ("93.184.216.1", "2606:2800::1", "2606:280
     #expect(soa.type == .soa && soa.owner == name("www.example.com") && soa.ttl <= 60)
     #expect(try ask(.a).answers.count == 1)
     #expect(provider.count == 2)
-    let content = loop.run { await scene.resolver.content(of: name("www.example.com")) }
+    let content = loop.run { await scene.resolver.console { await $0.content(of: name("www.example.com")) } }
     let entry = try #require(content.entries.first { $0.question.type == .aaaa })
     #expect(Set(entry.addresses.map(\.address.description)) == [ipv6, otherIPv6])
   }

@@ -19,7 +19,7 @@ import Testing
   let loop = SimulatedLoop()
 
   private func content(_ scene: ResolverScene, _ text: String) -> NameContent {
-    loop.run { await scene.resolver.content(of: name(text)) }
+    loop.run { await scene.resolver.console { await $0.content(of: name(text)) } }
   }
 
   private func refresh(
@@ -29,7 +29,7 @@ import Testing
   }
 
   private func bad(_ scene: ResolverScene, _ address: String, _ text: String) -> BadAddressOutcome {
-    loop.run { await scene.resolver.reportBad(IPAddress(text: address)!, of: name(text)) }
+    loop.run { await scene.resolver.console { await $0.reportBad(IPAddress(text: address)!, of: name(text)) } }
   }
 
   private func addresses(_ scene: ResolverScene, times: Int, _ type: RecordType = .a) throws -> [[String]] {
@@ -72,13 +72,13 @@ import Testing
       for _ in 0...number { _ = try scene.answer("n\(number).example") }
     }
     loop.advance(by: .seconds(20))
-    let seen = loop.run { await scene.resolver.overview(busiest: 3) }
+    let seen = loop.run { await scene.resolver.console { await $0.overview(busiest: 3) } }
     #expect(seen.fresh == 21 && seen.stale == 1 && seen.negative == 1 && seen.failures == 0)
     #expect(seen.hits == (0..<20).reduce(0, +) && seen.statistics.entries == 22)
     #expect(seen.busiest.map(\.question.name) == [name("n19.example"), name("n18.example"), name("n17.example")])
     #expect(seen.busiest.map(\.hits) == [19, 18, 17] && seen.busiest[0].source == "first")
-    #expect(loop.run { await scene.resolver.overview(busiest: 0) }.busiest.isEmpty)
-    #expect(loop.run { await scene.resolver.overview(busiest: 100) }.busiest.count == 22)
+    #expect(loop.run { await scene.resolver.console { await $0.overview(busiest: 0) } }.busiest.isEmpty)
+    #expect(loop.run { await scene.resolver.console { await $0.overview(busiest: 100) } }.busiest.count == 22)
   }
 
   @Test func `entries of every type, NXDOMAIN above the name, and failures are shown`() throws {

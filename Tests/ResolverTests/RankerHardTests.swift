@@ -54,7 +54,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   }
 
   private func reportBad(_ address: String, _ text: String = "www.example.com") -> BadAddressOutcome {
-    loop.run { await scene.resolver.reportBad(IPAddress(text: address)!, of: name(text)) }
+    loop.run { await scene.resolver.console { await $0.reportBad(IPAddress(text: address)!, of: name(text)) } }
   }
 
   private var ranker: Ranker {
@@ -323,7 +323,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
         AddressReport(
           name: name("n\(number).example"), address: IPAddress(text: good)!, result: .works(milliseconds: 1))
       ])
-      #expect(scene.resolver.assumeIsolated { $0.take(batch) } == .taken(counted: 1, unknown: 0))
+      #expect(scene.resolver.assumeIsolated { $0.makeConsole().take(batch) } == .taken(counted: 1, unknown: 0))
     }
     #expect(ranker.reported.isEmpty)
   }

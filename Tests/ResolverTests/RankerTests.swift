@@ -54,7 +54,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
 
   private func report(_ address: String, _ result: AddressReport.Result, _ text: String = "www.example.com") -> Int {
     let batch = ReportBatch([AddressReport(name: name(text), address: IPAddress(text: address)!, result: result)])
-    guard case .taken(let counted, _) = scene.resolver.assumeIsolated({ $0.take(batch) }) else { return -1 }
+    guard case .taken(let counted, _) = scene.resolver.assumeIsolated({ $0.makeConsole().take(batch) }) else { return -1 }
     return counted
   }
 
@@ -524,7 +524,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     use { $0.takesReports = false }
     _ = try addresses()
     #expect(report(good, .bad) == -1)
-    let outcome = loop.run { await scene.resolver.reportBad(IPAddress(text: good)!, of: name("www.example.com")) }
+    let outcome = loop.run { await scene.resolver.console { await $0.reportBad(IPAddress(text: good)!, of: name("www.example.com")) } }
     #expect(outcome == BadAddressOutcome(isOff: true))
     #expect(Set(try (0..<3).map { _ in try addresses()[0] }).count == 3)
   }
@@ -536,7 +536,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
       loop.advance(by: .seconds(1))
     }
     _ = report(slow, .works(milliseconds: 44))
-    let content = loop.run { await scene.resolver.content(of: name("www.example.com")) }
+    let content = loop.run { await scene.resolver.console { await $0.content(of: name("www.example.com")) } }
     let figures = try #require(content.entries.first?.addresses)
     #expect(figures.map(\.address.description) == [good, slow, dead])
     #expect(figures[0].probes.map(\.kind) == ["tcp:443"] && figures[0].probes[0].roundTrip == .milliseconds(20))

@@ -134,7 +134,7 @@ import Testing
       scene.cache.restore(record, route: 0, now: loop.now.nanoseconds) == .stored
     }
     #expect(scene.cache.usage.entries == 1)
-    loop.run { [resolver = scene.resolver] in await resolver.learnNames() }
+    loop.run { [resolver = scene.resolver] in await resolver.console { await $0.learnNames() } }
     _ = try scene.answer("ent.example.com")
     #expect(try scene.answer("b.ent.example.com").addresses == ["192.0.2.1"])
   }
@@ -146,7 +146,7 @@ import Testing
     _ = try scene.answer("ent.example.com")
     #expect(try scene.answer("b.ent.example.com").addresses == ["192.0.2.1"])
     // What came meanwhile counts as well.
-    loop.run { [resolver = scene.resolver] in await resolver.learnNames() }
+    loop.run { [resolver = scene.resolver] in await resolver.console { await $0.learnNames() } }
     #expect(try scene.answer("c.ent.example.com").addresses == ["192.0.2.1"])
   }
 

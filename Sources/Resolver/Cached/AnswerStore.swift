@@ -9,6 +9,7 @@ import FairShares
 import Frontend
 import HTTPDNS
 import MessageCache
+import Refresh
 import Upstreams
 
 /// An entry that answers a question, and how it was found.
@@ -84,6 +85,11 @@ final class AnswerStore {
     return ResolverQuestion(
       question: question, configuration: configuration, route: route, scope: scope, subnet: subnet,
       key: withKey(question.name, scope, subnet: subnet) { QuestionKey($0) })
+  }
+
+  /// The question by its route in the current configuration; nil if the route no longer exists.
+  func question(_ routed: RoutedQuestion) -> ResolverQuestion? {
+    configuration.route(routed.route).map { question(routed.question, configuration, $0, subnet: routed.subnet) }
   }
 
   /// The parts of a question's key other than name and subnet, on the current network.

@@ -50,20 +50,3 @@ struct NamesBelow {
     return hasher.finalize() & (size - 1)
   }
 }
-
-extension Resolver {
-  /// Entries are being read from the cache file: until `learnNames` has ended, NXDOMAIN covers no names below.
-  package func expectNames() { store.namesBelow.isWhole = false }
-
-  /// Notes the names of all entries after the cache file was read. Call it from a task that prefers the loop.
-  package func learnNames() async {
-    expectNames()
-    await tour { record, _ -> (key: [UInt8], end: Int64)? in
-      record.isNXDOMAIN ? nil : (Array(record.key), record.life.expiry(storedAt: record.storedAt))
-    } use: { key, end in
-      guard let parts = KeyParts(key) else { return }
-      store.namesBelow.note(parts.name, parts.scope, until: BootInstant(nanoseconds: end))
-    }
-    store.namesBelow.isWhole = true
-  }
-}

@@ -27,11 +27,11 @@ package struct CacheOverview: Sendable {
   package init() {}
 }
 
-extension Resolver {
+extension ResolverConsole {
   /// Entries that are reported on in one turn.
   private static let reportsAtOnce = 100
 
-  /// Visits every entry, in steps between which the loop answers queries. Call it from a task that prefers the loop.
+  /// Visits every entry, in steps between which the loop answers queries.
   ///
   /// - Parameter most: the number of busiest entries to list.
   /// - Complexity: O(n) in the number of entries; it copies somewhat more than `most` of them.
@@ -52,18 +52,18 @@ extension Resolver {
         candidates.append(EntryCopy(record, hash: hash))
       }
       if candidates.count >= max(2 * most, 1) {
-        candidates = Resolver.busiest(candidates, most: most)
+        candidates = ResolverConsole.busiest(candidates, most: most)
         least = candidates.last?.hits
       }
       return survey.isDone
     }
     await loop.waitInQueue()
-    let found = Resolver.busiest(candidates, most: most).compactMap { copy in KeyParts(copy.key).map { (copy, $0) } }
+    let found = ResolverConsole.busiest(candidates, most: most).compactMap { copy in KeyParts(copy.key).map { (copy, $0) } }
     await loop.waitInQueue()
     let plans = refresher?.plans(Set(found.map(\.0.hash))) ?? [:]
-    for begin in stride(from: 0, to: found.count, by: Resolver.reportsAtOnce) {
+    for begin in stride(from: 0, to: found.count, by: ResolverConsole.reportsAtOnce) {
       await loop.waitInQueue()
-      let portion = found[begin..<min(begin + Resolver.reportsAtOnce, found.count)]
+      let portion = found[begin..<min(begin + ResolverConsole.reportsAtOnce, found.count)]
       overview.busiest += portion.compactMap { report($0, $1, plans) }
     }
     overview.failures = memory.waiting(.everything, now: loop.now).count

@@ -122,9 +122,8 @@ package enum Agreement: Hashable, Sendable {
   private static func isPrivate(_ address: IPAddress) -> Bool { RebindFilter.isPrivate(address.octets) }
 }
 
-extension Resolver {
-  /// Asks all providers that serve the name and all known plain resolvers at once, past rules and cache. Call it from a
-  /// task that prefers the loop.
+extension ResolverConsole {
+  /// Asks all providers that serve the name and all known plain resolvers at once, past rules and cache.
   ///
   /// - Returns: the opinions by type; within a type, those of the providers come first.
   package func opinions(on name: DomainName, _ types: [RecordType]) async -> [Opinion] {
@@ -132,10 +131,10 @@ extension Resolver {
     for type in types {
       let question = HTTPDNSQuestion(name: name, type: type)
       for provider in upstreams.filter({ $0.serves(question) }).map(\.name) {
-        tasks.append(Task(executorPreference: loop) { await self.opinion(of: provider, on: question) })
+        tasks.append(loop.startTask { await self.opinion(of: provider, on: question) })
       }
       for server in local?.addresses ?? [] {
-        tasks.append(Task(executorPreference: loop) { await self.opinion(ofResolver: server, on: question) })
+        tasks.append(loop.startTask { await self.opinion(ofResolver: server, on: question) })
       }
     }
     var opinions: [Opinion] = []
@@ -152,14 +151,14 @@ extension Resolver {
   private func opinion(ofResolver server: PlainResolver, on question: HTTPDNSQuestion) async -> Opinion {
     let began = BootInstant.now
     let servers = LocalServers([.address(server)])
-    let result = await local?.ask(question, servers, timeout: settings.localTimeout)
+    let result = await local?.ask(question, servers, timeout: configuration.settings.localTimeout)
     return Opinion(
       .localDNS(server.description), question.type, took: .now - began,
       Opinion.Answer(result ?? .failure(.noServer), question.type))
   }
 
   /// Asks one provider, past rules and cache; nil if there is no such provider, if it does not serve the question, or if
-  /// its answer does not fit into a message. Call it from a task that prefers the loop.
+  /// its answer does not fit into a message.
   package func ask(_ question: HTTPDNSQuestion, of provider: String) async -> ResolvedAnswer? {
     guard let upstream = upstreams.first(where: { $0.name == provider }), upstream.serves(question) else { return nil }
     switch await answer(question, of: provider) {

@@ -37,18 +37,6 @@ package struct RefreshSummary: Sendable {
 }
 
 extension Resolver {
-  /// The maximum number of questions for one name, each of which may need its own transfer.
-  static let mostRefreshed = 64
-
-  /// The cached types of a name on the current network; 0 stands for NXDOMAIN. Call it from a task that prefers the
-  /// loop.
-  ///
-  /// - Complexity: O(n) in the number of cache entries.
-  package func cachedTypes(of name: DomainName) async -> Set<RecordType> {
-    let entries = await entries(of: NameSelection([name], andBelow: false)).entries
-    return Set(entries.filter { $0.parts.name == name && isHere($0.parts) }.map { RecordType($0.parts.scope.type) })
-  }
-
   /// Refreshes all cached types of a name, and `types`. No budget limits it, since an operator asks, but its transfers
   /// are counted as refreshes. A failure leaves the cached answer in place. Call it from a task that prefers the loop.
   ///
@@ -58,29 +46,7 @@ extension Resolver {
   package func refresh(
     _ name: DomainName, types: [(type: RecordType, route: UInt16)], onlyThese: Bool
   ) async -> RefreshSummary {
-    var summary = RefreshSummary()
-    let name = name.lowercased
-    var wanted: [ResolverQuestion] = []
-    var known: Set<QuestionKey> = []
-    func add(_ routed: RoutedQuestion) {
-      guard let asked = question(routed), known.insert(asked.key).inserted else { return }
-      if wanted.count < Resolver.mostRefreshed { wanted.append(asked) } else { summary.more += 1 }
-    }
-    for (type, route) in types { add(RoutedQuestion(question: HTTPDNSQuestion(name: name, type: type), route: route)) }
-    let (entries, more) = await entries(of: NameSelection([name], andBelow: false))
-    summary.more += more
-    summary.hasCachedAnswer = more > 0 || entries.contains { $0.parts.name == name }
-    for (_, parts) in entries where parts.name == name && parts.scope.type != CacheKey.everyType {
-      guard !onlyThese || types.contains(where: { $0.type.rawValue == parts.scope.type }) else { continue }
-      guard isHere(parts) else {
-        summary.elsewhere += 1
-        continue
-      }
-      let question = HTTPDNSQuestion(
-        name: name, type: RecordType(parts.scope.type), dnssecOK: parts.scope.dnssecOK,
-        checkingDisabled: parts.scope.checkingDisabled, clientSubnet: parts.subnet.prefix)
-      add(RoutedQuestion(question: question, route: parts.scope.route, subnet: parts.subnet))
-    }
+    var (summary, wanted) = await makeConsole().toRefresh(name.lowercased, types: types, onlyThese: onlyThese)
     let refreshes = wanted.map { asked in loop.startTask { await self.refreshNow(asked) } }
     for refresh in refreshes { summary.reports.append(await refresh.value) }
     return summary
@@ -102,5 +68,39 @@ extension Resolver {
       name: question.name, type: question.type, dnssecOK: question.dnssecOK,
       checkingDisabled: question.checkingDisabled, subnet: question.clientSubnet, answer: answer,
       time: loop.preciseNow - begin)
+  }
+}
+
+extension ResolverConsole {
+  /// The maximum number of questions for one name, each of which may need its own transfer.
+  static let mostRefreshed = 64
+
+  /// The questions to refresh, and a summary that has no reports yet.
+  fileprivate func toRefresh(
+    _ name: DomainName, types: [(type: RecordType, route: UInt16)], onlyThese: Bool
+  ) async -> (RefreshSummary, [ResolverQuestion]) {
+    var summary = RefreshSummary()
+    var wanted: [ResolverQuestion] = []
+    var known: Set<QuestionKey> = []
+    func add(_ routed: RoutedQuestion) {
+      guard let asked = store.question(routed), known.insert(asked.key).inserted else { return }
+      if wanted.count < ResolverConsole.mostRefreshed { wanted.append(asked) } else { summary.more += 1 }
+    }
+    for (type, route) in types { add(RoutedQuestion(question: HTTPDNSQuestion(name: name, type: type), route: route)) }
+    let (entries, more) = await entries(of: NameSelection([name], andBelow: false))
+    summary.more += more
+    summary.hasCachedAnswer = more > 0 || entries.contains { $0.parts.name == name }
+    for (_, parts) in entries where parts.name == name && parts.scope.type != CacheKey.everyType {
+      guard !onlyThese || types.contains(where: { $0.type.rawValue == parts.scope.type }) else { continue }
+      guard isHere(parts) else {
+        summary.elsewhere += 1
+        continue
+      }
+      let question = HTTPDNSQuestion(
+        name: name, type: RecordType(parts.scope.type), dnssecOK: parts.scope.dnssecOK,
+        checkingDisabled: parts.scope.checkingDisabled, clientSubnet: parts.subnet.prefix)
+      add(RoutedQuestion(question: question, route: parts.scope.route, subnet: parts.subnet))
+    }
+    return (summary, wanted)
   }
 }

@@ -22,6 +22,20 @@ package struct FlushCounts: Sendable, Equatable {
 }
 
 extension Resolver {
+  /// Lets `body` look around. Call it from a task that prefers the loop.
+  package func console<Value: Sendable>(_ body: @Sendable (ResolverConsole) async -> Value) async -> Value {
+    await body(makeConsole())
+  }
+
+  func makeConsole() -> ResolverConsole {
+    ResolverConsole(
+      cache: cache, store: store, network: network, loop: loop, memory: memory, local: local, refresher: refresher,
+      ranker: ranker)
+  }
+
+  /// Entries are being read from the cache file: until `learnNames` has ended, NXDOMAIN covers no names below.
+  package func expectNames() { store.namesBelow.isWhole = false }
+
   /// Removes what is cached about names: fresh, stale and immutable answers, NXDOMAIN that covers them, failures, and
   /// what providers are known not to list. Names of `refresh.keep` whose answers went are fetched
   /// again at once.

@@ -49,7 +49,7 @@ extension Resolver {
     }
     var fetches: [(number: Int, fetch: Fetch)] = []
     for (number, wanted) in questions.enumerated() {
-      guard let asked = question(wanted.asked) else { continue }
+      guard let asked = store.question(wanted.asked) else { continue }
       results[number] = inFlight[asked.key] != nil
       let fetch = inFlight[asked.key] ?? makeRefresh(asked)
       fetch.heat = wanted.heat.rawValue

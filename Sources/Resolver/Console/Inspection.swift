@@ -1,4 +1,4 @@
-// ResolverInspection.swift -- looks up what is cached about a name, and demotes an address that an operator reports as
+// Inspection.swift -- looks up what is cached about a name, and demotes an address that an operator reports as
 // bad.
 
 import DNSWire
@@ -9,7 +9,7 @@ import Ranking
 import Refresh
 import Upstreams
 
-extension Resolver {
+extension ResolverConsole {
   /// The maximum number of entries in a report: with client subnets, a name can have thousands.
   private static let mostEntries = 256
 
@@ -23,7 +23,7 @@ extension Resolver {
     await loop.inPortions {
       survey.advance { record, hash in
         guard names.contains(record) else { return }
-        guard found.count < Resolver.mostEntries else { return more += 1 }
+        guard found.count < ResolverConsole.mostEntries else { return more += 1 }
         let copy = EntryCopy(record, hash: hash)
         if let parts = KeyParts(copy.key) { found.append((copy, parts)) }
       }
@@ -33,7 +33,7 @@ extension Resolver {
   }
 
   /// What is cached about a name: answers of every type, on every route and network, for every subnet, and NXDOMAIN of
-  /// names above that covers it. Call it from a task that prefers the loop.
+  /// names above that covers it.
   package func content(of name: DomainName) async -> NameContent {
     let selection = NameSelection([name], andBelow: false)
     let (found, more) = await entries(of: selection)
@@ -68,8 +68,7 @@ extension Resolver {
     return report
   }
 
-  /// Moves an address to the end of each cached answer for a name, until that is over (`ranking.bad_for`). Call it from a
-  /// task that prefers the loop.
+  /// Moves an address to the end of each cached answer for a name, until that is over (`ranking.bad_for`).
   package func reportBad(_ address: IPAddress, of name: DomainName) async -> BadAddressOutcome {
     guard let ranker, ranker.takesReports else { return BadAddressOutcome(isOff: true) }
     let found = await entries(of: NameSelection([name], andBelow: false)).entries
