@@ -39,7 +39,7 @@ package actor Resolver: RefreshingResolver {
   /// Answers that the cache does not keep.
   var recent = RecentAnswers()
   /// Names below a search domain for which the providers answered NXDOMAIN.
-  var nxdomainNames = NXDOMAINNames()
+  var nxdomainNames: NXDOMAINNames
   /// Receives queries for the names by which it detects loops.
   package var loopGuard: LoopGuard?
   /// What a provider's recovery starts.
@@ -90,6 +90,7 @@ package actor Resolver: RefreshingResolver {
     self.names = names
     store = AnswerStore(of: cache, network, names, configuration)
     composer = AnswerComposer(store: store, loop: loop)
+    nxdomainNames = NXDOMAINNames(store)
     self.local = local
     self.replies = replies
     self.table = table
@@ -250,7 +251,7 @@ package actor Resolver: RefreshingResolver {
     memory.use(configuration)
     admission.use(settings)
     // Other providers may know these names.
-    nxdomainNames = NXDOMAINNames()
+    nxdomainNames = NXDOMAINNames(store)
   }
 
   /// Routes names by another table, as on a network with other search domains. Questions in flight and cached failures

@@ -2,6 +2,7 @@
 //
 // Resolver's loop only. A reload replaces it; a question in flight keeps the one that it began with.
 
+import MessageCache
 import Refresh
 import Routing
 import Upstreams
@@ -42,4 +43,10 @@ package final class ResolverConfiguration: @unchecked Sendable {
 
   /// The place of the provider with that number; nil if it is not configured.
   func place(ofProvider number: Int) -> Int? { providerNumbers.firstIndex(of: number) }
+
+  /// The provider of a source; nil if it is not configured, or for another source.
+  func provider(_ source: EntrySource) -> (any Upstream)? {
+    guard case .provider(let number) = source else { return nil }
+    return place(ofProvider: number).map { upstreams[$0] }
+  }
 }

@@ -31,25 +31,9 @@ extension Resolver {
   /// The machine was suspended: the store's clock is measured again.
   package func hasSlept() { fleet?.hasSlept() }
 
-  /// The question as the fleet identifies it; nil if its answer is not shared.
-  ///
-  /// - Parameter first: the first provider of the route that serves the question.
-  private func sharedQuestion(_ asked: ResolverQuestion, _ first: (any Upstream)?) -> FleetQuestion? {
-    guard fleet != nil, !asked.route.fleetFingerprint.isEmpty, let first, !first.answersAtOnce else { return nil }
-    return FleetQuestion(
-      name: asked.question.name, type: asked.question.type, dnssecOK: asked.scope.dnssecOK,
-      checkingDisabled: asked.scope.checkingDisabled, subnet: asked.subnet.prefix,
-      fingerprint: asked.route.fleetFingerprint)
-  }
-
-  /// The first provider of the route that serves the question.
-  private func firstProvider(_ asked: ResolverQuestion) -> (any Upstream)? {
-    asked.route.providers.lazy.map { asked.configuration.upstreams[$0] }.first { $0.serves(asked.question) }
-  }
-
   /// Looks up the answer in the store, then asks the providers if it has none.
   func askFleet(_ fetch: Fetch) async -> FetchResult {
-    guard let fleet, let first = firstProvider(fetch.asked), let shared = sharedQuestion(fetch.asked, first) else {
+    guard let fleet, let first = fetch.asked.firstProvider, let shared = FleetQuestion(fetch.asked, first) else {
       return await askProviders(fetch)
     }
     var lookup = FleetLookup(of: shared, in: fleet, for: .query, providerTimeout: first.timeout)
@@ -62,30 +46,6 @@ extension Resolver {
       } catch { lookup.reject(error) }
     }
     return fetch.state.isDisplaced ? .failure(.limited(.places)) : await askProviders(fetch)
-  }
-
-  /// Queues a provider's answer for the store; does nothing if it is not shared.
-  ///
-  /// - Parameter sentAt: when the provider was asked.
-  func share(
-    _ answer: HTTPDNSAnswer, _ finished: FinishedAnswer?, to asked: ResolverQuestion, from upstream: any Upstream,
-    sentAt: BootInstant
-  ) {
-    guard let fleet, let finished, let shared = sharedQuestion(asked, upstream), !answer.isEmptyAmbiguous,
-      answer.responseCode == .noError || answer.responseCode == .nxDomain
-    else { return }
-    var header = Header()
-    header.qr = true
-    header.ad = answer.isAuthenticated && upstream.trustsAD
-    header.rcode = UInt8(truncatingIfNeeded: answer.responseCode.rawValue)
-    let message = Message(
-      id: 0, header: header, questions: [Message.Entry(Question(name: shared.name, type: shared.type))],
-      answers: answer.answers, authorities: answer.authorities)
-    // A scope for another subnet than the client's says nothing about the client.
-    let sent = upstream.subnet(for: asked.question.clientSubnet)
-    fleet.answers.publish(
-      message, scope: sent == nil || sent != asked.question.clientSubnet ? nil : answer.scopePrefixLength,
-      extendedError: answer.extendedError, to: shared, from: upstream.name, lifetime: finished.lifetime, sentAt: sentAt)
   }
 
   // MARK: Flushes
@@ -106,8 +66,8 @@ extension Resolver {
   package var sharesRefreshes: Bool { fleet != nil }
 
   package func turn(toRefresh wanted: RefreshedQuestion, expiresAt: Int64?, mayWait: Bool) async -> RefreshTurn {
-    guard let fleet, let asked = store.question(wanted.asked), let first = firstProvider(asked),
-      let shared = sharedQuestion(asked, first)
+    guard let fleet, let asked = store.question(wanted.asked), let first = asked.firstProvider,
+      let shared = FleetQuestion(asked, first)
     else { return .ours }
     var lookup = FleetLookup(
       of: shared, in: fleet, for: .refresh(expiresAt: expiresAt, mayWait: mayWait), providerTimeout: first.timeout)
@@ -133,10 +93,54 @@ extension Resolver {
   }
 
   package func releaseLease(of wanted: RoutedQuestion) {
-    guard let fleet, let asked = store.question(wanted), let shared = sharedQuestion(asked, firstProvider(asked)) else {
-      return
-    }
+    guard let fleet, let asked = store.question(wanted), let first = asked.firstProvider,
+      let shared = FleetQuestion(asked, first)
+    else { return }
     fleet.answers.releaseLease(shared)
+  }
+}
+
+extension ResolverQuestion {
+  /// The first provider of the route that serves the question.
+  fileprivate var firstProvider: (any Upstream)? {
+    route.providers.lazy.map { configuration.upstreams[$0] }.first { $0.serves(question) }
+  }
+}
+
+extension FleetQuestion {
+  /// The question as the fleet identifies it; nil if the provider's answer is not shared.
+  fileprivate init?(_ asked: ResolverQuestion, _ provider: any Upstream) {
+    guard !asked.route.fleetFingerprint.isEmpty, !provider.answersAtOnce else { return nil }
+    self.init(
+      name: asked.question.name, type: asked.question.type, dnssecOK: asked.scope.dnssecOK,
+      checkingDisabled: asked.scope.checkingDisabled, subnet: asked.subnet.prefix,
+      fingerprint: asked.route.fleetFingerprint)
+  }
+}
+
+extension FleetLevel {
+  /// Queues a provider's answer for the store; does nothing if it is not shared.
+  ///
+  /// - Parameter sentAt: when the provider was asked.
+  func share(
+    _ answer: HTTPDNSAnswer, _ finished: FinishedAnswer?, to asked: ResolverQuestion, from upstream: any Upstream,
+    sentAt: BootInstant
+  ) {
+    guard let finished, let shared = FleetQuestion(asked, upstream), !answer.isEmptyAmbiguous,
+      answer.responseCode == .noError || answer.responseCode == .nxDomain
+    else { return }
+    var header = Header()
+    header.qr = true
+    header.ad = answer.isAuthenticated && upstream.trustsAD
+    header.rcode = UInt8(truncatingIfNeeded: answer.responseCode.rawValue)
+    let message = Message(
+      id: 0, header: header, questions: [Message.Entry(Question(name: shared.name, type: shared.type))],
+      answers: answer.answers, authorities: answer.authorities)
+    // A scope for another subnet than the client's says nothing about the client.
+    let sent = upstream.subnet(for: asked.question.clientSubnet)
+    answers.publish(
+      message, scope: sent == nil || sent != asked.question.clientSubnet ? nil : answer.scopePrefixLength,
+      extendedError: answer.extendedError, to: shared, from: upstream.name, lifetime: finished.lifetime, sentAt: sentAt)
   }
 }
 

@@ -287,7 +287,7 @@ extension Resolver {
 
   private func options(of fetch: Fetch) -> FetchState.Options {
     FetchState.Options(
-      isImpatient: fetch.isImpatient, hasNextProvider: peekProvider(of: fetch) != nil,
+      isImpatient: fetch.isImpatient, hasNextProvider: fetch.placeOfNextProvider != nil,
       fallsBack: !fetch.route.providers.isEmpty && mayFallBack(fetch.route))
   }
 }

@@ -36,13 +36,13 @@ extension Resolver {
     fetch.state.attemptBegins(now: now)
     let heat = state.flatMap { refresher?.heat(of: $0) }
     if let heat { fetch.heat = heat.rawValue } else { inherit(fetch) }
-    loop.startTask { _ = await self.send([fetch], to: self.provider(source)) }
+    loop.startTask { _ = await self.send([fetch], to: self.configuration.provider(source)) }
   }
 
   package func refresh(_ questions: [RefreshedQuestion], from source: EntrySource) async -> [Bool] {
     var results = questions.map { _ in false }
     // A reload may take the provider away before `send` begins.
-    let provider = provider(source)
+    let provider = configuration.provider(source)
     if case .provider = source {
       // Half of the places are reserved for clients.
       guard provider != nil, admission.count + questions.count <= settings.maxInFlight / 2 else { return results }
@@ -81,7 +81,7 @@ extension Resolver {
       case .success(let reply):
         let source = AnswerSource.provider(provider.name, server: reply.server)
         var result = composer.finish(reply.answer, from: provider, source, to: fetch.asked)
-        share(reply.answer, result.answer, to: fetch.asked, from: provider, sentAt: sentAt)
+        fleet?.share(reply.answer, result.answer, to: fetch.asked, from: provider, sentAt: sentAt)
         // An empty reply may mean "not in the list", which says nothing about a name that was in the list.
         if result.answer?.isAmbiguous == true { result.result = .failure(.unserved) }
         // Below a search domain one provider's NXDOMAIN does not suffice.
@@ -109,15 +109,12 @@ extension Resolver {
 
   package func refreshSource(_ asked: RoutedQuestion, after source: EntrySource) -> RefreshSource? {
     upstream(for: asked, after: source).map { source in
-      RefreshSource(source, mostNames: provider(source)?.mostNames ?? 0)
+      RefreshSource(source, mostNames: configuration.provider(source)?.mostNames ?? 0)
     }
   }
 
-  package func refreshPrice(of source: EntrySource) -> RefreshPrice { provider(source)?.refreshPrice ?? .free }
-
-  private func provider(_ source: EntrySource) -> (any Upstream)? {
-    guard case .provider(let number) = source else { return nil }
-    return configuration.place(ofProvider: number).map { upstreams[$0] }
+  package func refreshPrice(of source: EntrySource) -> RefreshPrice {
+    configuration.provider(source)?.refreshPrice ?? .free
   }
 
   /// It is the source itself. If LocalDNS answered instead of a provider, it is a provider as soon as one is fit again.

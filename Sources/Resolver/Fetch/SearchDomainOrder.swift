@@ -21,7 +21,7 @@ extension Resolver {
   func askNetworkFirst(_ fetch: Fetch) async -> FetchResult? {
     let route = fetch.route
     guard maySearch(route), !fetch.state.hasAskedLocal else { return nil }
-    let wasNXDOMAIN = wasNXDOMAIN(fetch.question, route)
+    let wasNXDOMAIN = nxdomainNames.contains(fetch.question, route, now: loop.now)
     guard wasNXDOMAIN || route.search == .first else { return nil }
     let result = await askLocal(fetch, isFallback: true)
     if result.nameExists { return result }
@@ -36,9 +36,7 @@ extension Resolver {
     // A name with an alias exists, wherever the alias leads.
     guard let answer = result.answer, answer.isNXDOMAIN, maySearch(fetch.route) else { return result }
     let (question, route) = (fetch.question, fetch.route)
-    nxdomainNames.note(
-      nxdomainKey(question, route), until: loop.now + .seconds(Int64(max(answer.lifetime, route.ttl.highestFallback))),
-      now: loop.now)
+    nxdomainNames.note(question, route, for: max(answer.lifetime, route.ttl.highestFallback), now: loop.now)
     fetch.trace(TrailStep(result.source.name, "no such name"))
     switch fetch.state.providerDenies(result.unconfirmed) {
     case .waits: return .failure(.unserved)
@@ -54,40 +52,42 @@ extension Resolver {
   /// Whether a refresh asks LocalDNS again for its answer below a search domain: only while LocalDNS precedes the providers.
   /// Otherwise the answer expires, and a client's question asks all upstreams again.
   func localDNSComesFirst(_ question: HTTPDNSQuestion, _ route: Route) -> Bool {
-    maySearch(route) && (route.search == .first || wasNXDOMAIN(question, route))
-  }
-
-  private func wasNXDOMAIN(_ question: HTTPDNSQuestion, _ route: Route) -> Bool {
-    nxdomainNames.contains(nxdomainKey(question, route), now: loop.now)
-  }
-
-  /// NXDOMAIN is valid for every type, and on every network.
-  private func nxdomainKey(_ question: HTTPDNSQuestion, _ route: Route) -> QuestionKey {
-    let scope = CacheScope(
-      type: CacheKey.everyType, dnssecOK: false, checkingDisabled: false, route: route.number, network: 0)
-    return store.withKey(question.name, scope) { QuestionKey($0) }
+    maySearch(route) && (route.search == .first || nxdomainNames.contains(question, route, now: loop.now))
   }
 }
 
 /// Names for which the providers said NXDOMAIN a moment ago.
 struct NXDOMAINNames {
+  private let store: AnswerStore
   private var ends: [QuestionKey: BootInstant] = [:]
 
   /// Limits the memory: above it, expired names make room first, then any.
   private static let limit = 4096
 
-  /// Whether the providers' NXDOMAIN for the name still counts.
-  func contains(_ key: QuestionKey, now: BootInstant) -> Bool { ends[key].map { now < $0 } ?? false }
+  init(_ store: AnswerStore) { self.store = store }
 
-  /// Notes the providers' NXDOMAIN for a name.
-  mutating func note(_ key: QuestionKey, until end: BootInstant, now: BootInstant) {
+  /// Whether the providers' NXDOMAIN for the name still counts.
+  func contains(_ question: HTTPDNSQuestion, _ route: Route, now: BootInstant) -> Bool {
+    !ends.isEmpty && ends[key(question, route)].map { now < $0 } ?? false
+  }
+
+  /// Notes the providers' NXDOMAIN for a name, for a number of seconds.
+  mutating func note(_ question: HTTPDNSQuestion, _ route: Route, for seconds: UInt32, now: BootInstant) {
+    let key = key(question, route)
     if ends.count >= NXDOMAINNames.limit, ends[key] == nil {
       ends = ends.filter { now < $0.value }
       if ends.count >= NXDOMAINNames.limit {
         for key in ends.keys.prefix(NXDOMAINNames.limit / 8) { ends[key] = nil }
       }
     }
-    ends[key] = end
+    ends[key] = now + .seconds(Int64(seconds))
+  }
+
+  /// NXDOMAIN is valid for every type, and on every network.
+  private func key(_ question: HTTPDNSQuestion, _ route: Route) -> QuestionKey {
+    let scope = CacheScope(
+      type: CacheKey.everyType, dnssecOK: false, checkingDisabled: false, route: route.number, network: 0)
+    return store.withKey(question.name, scope) { QuestionKey($0) }
   }
 
   /// Forgets the selected names.

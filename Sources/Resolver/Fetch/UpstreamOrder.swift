@@ -25,17 +25,17 @@ extension Resolver {
   /// (`FetchState`). What the fetch knows of failures and empty answers is common to all that run side by side.
   func askProviders(_ fetch: Fetch) async -> FetchResult {
     let deadline = loop.now + ResolverSettings.answerBy
-    while let (index, left) = takeProvider(of: fetch) {
+    while let (index, left) = fetch.takeProvider() {
       if fetch.state.isDisplaced { return .failure(.limited(.places)) }
       let upstream = fetch.configuration.upstreams[index]
       if let reason = reasonNotToAsk(upstream, fetch) {
         note(upstream.name, reason)
-        take(failure(reason, of: upstream), upstream, of: fetch)
+        take(.failure(reason, of: upstream), upstream, of: fetch)
         continue
       }
       if let reason = memory.reasonNotToAsk(fetch.asked, at: index, fetch.domain, now: loop.now) {
-        take(failure(reason, of: upstream), upstream, of: fetch)
-        guard !reason.isBogus else { return failure(reason, of: upstream) }
+        take(.failure(reason, of: upstream), upstream, of: fetch)
+        guard !reason.isBogus else { return .failure(reason, of: upstream) }
         continue
       }
       // A provider whose servers are all silent must leave time for the next ones.
@@ -70,22 +70,6 @@ extension Resolver {
     }
   }
 
-  /// The next provider of the route that serves the question; counts as taken.
-  ///
-  /// - Returns: its place in the configuration, and the number of providers left, this one included.
-  private func takeProvider(of fetch: Fetch) -> (index: Int, left: Int)? {
-    guard let place = peekProvider(of: fetch) else { return nil }
-    fetch.state.markProviderTaken(at: place)
-    let left = fetch.route.providers[place...].count { fetch.configuration.upstreams[$0].serves(fetch.question) }
-    return (fetch.route.providers[place], left)
-  }
-
-  /// The place in the route of the next provider that serves the question; nil if all have been taken.
-  func peekProvider(of fetch: Fetch) -> Int? {
-    fetch.route.providers[min(fetch.state.nextProvider, fetch.route.providers.count)...]
-      .firstIndex { fetch.configuration.upstreams[$0].serves(fetch.question) }
-  }
-
   /// Why a provider is not asked: the time for its certificates is not known, or its units are reserved.
   private func reasonNotToAsk(_ upstream: any Upstream, _ fetch: Fetch) -> UpstreamFailure? {
     upstream.reasonToSkip(fetch.question, mayFallBack: mayFallBack(fetch.route)) { isInUse(fetch) }
@@ -110,15 +94,10 @@ extension Resolver {
       let source = AnswerSource.provider(upstream.name, server: reply.server)
       insertOthers(reply.others, of: fetch, from: upstream, source, sentAt: sentAt)
       let result = composer.finish(reply.answer, from: upstream, source, to: fetch.asked)
-      share(reply.answer, result.answer, to: fetch.asked, from: upstream, sentAt: sentAt)
+      fleet?.share(reply.answer, result.answer, to: fetch.asked, from: upstream, sentAt: sentAt)
       return result
-    case .failure(let reason): return failure(reason, of: upstream)
+    case .failure(let reason): return .failure(reason, of: upstream)
     }
-  }
-
-  /// The result if none of a provider's servers has answered.
-  private func failure(_ reason: UpstreamFailure, of upstream: any Upstream) -> FetchResult {
-    FetchResult(result: .failure(reason), source: .provider(upstream.name, server: ""))
   }
 
   /// Stores the answers to other questions in the same reply, such as those of the other address family, and gives them to
@@ -134,7 +113,7 @@ extension Resolver {
       let asked = store.question(question, fetch.configuration, fetch.route, subnet: fetch.asked.subnet)
       let result = composer.finish(other.answer, from: source, to: asked, trustsAD: upstream.trustsAD)
       guard let answer = result.answer else { continue }
-      share(other.answer, answer, to: asked, from: upstream, sentAt: sentAt)
+      fleet?.share(other.answer, answer, to: asked, from: upstream, sentAt: sentAt)
       // Below a search domain LocalDNS counts as well, and NXDOMAIN would answer for every type.
       if fetch.route.isSearched, answer.isNXDOMAIN { continue }
       var origin = fetch.origin(source)
@@ -163,7 +142,7 @@ extension Resolver {
       let result = await askLocal(fetch, isFallback: true)
       if result.answer != nil { return result }
     }
-    let failure = failure ?? unaskable(fetch)
+    let failure = failure ?? (fetch.asked.isUnaskable ? .unaskable : nil)
     let lastResort = empty ?? (failure == nil ? composer.denial(.noError, of: fetch.asked, .notSupported) : nil)
     let waits = fetch.state.holdForLocalDNS(or: lastResort)
     return (waits ? nil : lastResort) ?? .failure(failure ?? .unserved)
@@ -173,19 +152,6 @@ extension Resolver {
   private func isFreshRefresh(_ fetch: Fetch) -> Bool {
     fetch.state.isRefresh && store.freshAnswer(to: fetch.asked, now: loop.now) != nil
   }
-
-  /// The failure if providers serve the type, but no name with such octets: the name may well have data.
-  private func unaskable(_ fetch: Fetch) -> UpstreamFailure? {
-    let providers = fetch.route.providers.map { fetch.configuration.upstreams[$0] }
-    var plain = fetch.question
-    plain.name = Resolver.plainName
-    guard !providers.contains(where: { $0.serves(fetch.question) }), providers.contains(where: { $0.serves(plain) })
-    else { return nil }
-    return .unaskable
-  }
-
-  /// A name that every dialect can carry.
-  private static let plainName = DomainName(unchecked: [1, 97, 0])
 
   /// Asks LocalDNS. Without LocalDNS the network's own names do not exist.
   func askLocal(_ fetch: Fetch, isFallback: Bool) async -> FetchResult {
@@ -247,4 +213,39 @@ extension Resolver {
   }
 
   func mayFallBack(_ route: Route) -> Bool { route.fallsBack && (local?.hasServers(route.localServers) ?? false) }
+}
+
+extension Fetch {
+  /// The next provider of the route that serves the question; counts as taken.
+  ///
+  /// - Returns: its place in the configuration, and the number of providers left, this one included.
+  fileprivate func takeProvider() -> (index: Int, left: Int)? {
+    guard let place = placeOfNextProvider else { return nil }
+    state.markProviderTaken(at: place)
+    return (route.providers[place], route.providers[place...].count { configuration.upstreams[$0].serves(question) })
+  }
+
+  /// The place in the route of the next provider that serves the question; nil if all have been taken.
+  var placeOfNextProvider: Int? {
+    route.providers[min(state.nextProvider, route.providers.count)...]
+      .firstIndex { configuration.upstreams[$0].serves(question) }
+  }
+}
+
+extension ResolverQuestion {
+  /// Whether providers serve the type, but no name with such octets: the name may well have data.
+  fileprivate var isUnaskable: Bool {
+    let providers = route.providers.map { configuration.upstreams[$0] }
+    var plain = question
+    // A name that every dialect can carry.
+    plain.name = DomainName(unchecked: [1, 97, 0])
+    return !providers.contains { $0.serves(question) } && providers.contains { $0.serves(plain) }
+  }
+}
+
+extension FetchResult {
+  /// The result if none of a provider's servers has answered.
+  fileprivate static func failure(_ reason: UpstreamFailure, of upstream: any Upstream) -> FetchResult {
+    FetchResult(result: .failure(reason), source: .provider(upstream.name, server: ""))
+  }
 }
