@@ -114,7 +114,7 @@ let daemonLibraries: [Target.Dependency] = [
   "ServiceManager", "Files",
   "PublicSuffixes", "FairShares", "Ranking", "Probing", "Fleet", "Store", logging,
 ]
-let daemonParts: [Target.Dependency] = ["Frontend", "Upstreams", "Resolver"]
+let daemonParts: [Target.Dependency] = ["Frontend", "Upstreams", "BusyNames", "Resolver"]
 
 /// A part of the daemon. Its tests may use all the others, which their scenes join, but not the forwarder, which assembles
 /// them.
@@ -143,11 +143,17 @@ let layer3: [Target] =
       "DNSWire", "EventLoop", "Ciphers", "Configuration", "HTTPMessage", "HTTPDNS", "HTTPClient", "LocalDNS",
       "Persistence", "FairShares", "PublicSuffixes", "Files", "Refresh", "Telemetry", logging,
     ])
+  // Its tests are the resolver's, in whose scenes names become busy.
+  + [
+    .target(
+      name: "BusyNames", dependencies: ["Upstreams", "DNSWire", "EventLoop", "MessageCache", "HTTPDNS"],
+      cSettings: glibc, swiftSettings: strict)
+  ]
   + part(
     "Resolver",
     [
-      "Frontend", "Upstreams", "DNSWire", "EventLoop", "Configuration", "MessageCache", "Routing", "Refresh", "Ranking",
-      "Fleet", "HTTPDNS", "JSON", "LocalDNS", "Persistence", "FairShares", "Files", "Telemetry",
+      "Frontend", "Upstreams", "BusyNames", "DNSWire", "EventLoop", "Configuration", "MessageCache", "Routing",
+      "Refresh", "Ranking", "Fleet", "HTTPDNS", "JSON", "LocalDNS", "FairShares", "Telemetry",
     ])
 
 // Layer 4: the assembly and the two HTTP faces. Layer 5: the programs.
@@ -165,7 +171,7 @@ let programs: [Target] =
     "Control",
     [
       "DNSWire", "EventLoop", "Configuration", "MessageCache", "HTTPMessage", "HTTPServer", "Frontend", "Upstreams",
-      "Resolver", "Refresh", "Ranking", "Fleet", "Store", "Persistence",
+      "BusyNames", "Resolver", "Refresh", "Ranking", "Fleet", "Store", "Persistence",
       "Forwarder", "JSON", "Telemetry", "CAccess",
     ],
     tests: ["HTTPTestSupport", logging])

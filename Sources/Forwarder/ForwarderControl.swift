@@ -2,6 +2,7 @@
 //
 // Resolver's loop only.
 
+import BusyNames
 import Configuration
 import DNSWire
 import EventLoop

@@ -2,6 +2,7 @@
 //
 // An actor on the resolver's loop: one thread owns its state. Whatever happens upstream, a client gets a response in time.
 
+import BusyNames
 import DNSWire
 import EventLoop
 import FairShares

@@ -1,5 +1,6 @@
 // StatsTests.swift -- the counters under the names that Alibaba's SDKs give them.
 
+import BusyNames
 import DNSWire
 import EventLoop
 import Testing

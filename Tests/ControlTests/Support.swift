@@ -1,5 +1,6 @@
 // Support.swift -- a control server on a loop of its own, and a folder for its socket.
 
+import BusyNames
 import DNSWire
 import EventLoop
 import Fleet

@@ -1,5 +1,6 @@
 // TopTests.swift -- numbers on their way to `top`, and what it makes of two readings.
 
+import BusyNames
 import Store
 import Fleet
 import DNSWire

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 import Upstreams
 
+@testable import BusyNames
 @testable import Resolver
 
 @Suite struct `The table of busy names` {

@@ -10,6 +10,7 @@ import MessageCache
 import TestSupport
 import Testing
 
+@testable import BusyNames
 @testable import ForwarderTestSupport
 @testable import Frontend
 @testable import Resolver

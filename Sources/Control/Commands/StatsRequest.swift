@@ -1,5 +1,6 @@
 // StatsRequest.swift -- `GET /stats[?by-name|?top]`: the counters in total, of the busiest names, or for `top`.
 
+import BusyNames
 import DNSWire
 import EventLoop
 import Fleet

@@ -1,5 +1,6 @@
 // TopMembers.swift -- what `GET /stats?top` adds to the statistics: providers, busiest and failing names.
 
+import BusyNames
 import DNSWire
 import EventLoop
 import Frontend

@@ -2,6 +2,7 @@
 //
 // Resolver's loop only. It asks no upstream and knows nothing of the questions in flight.
 
+import BusyNames
 import Configuration
 import DNSWire
 import EventLoop

@@ -1,5 +1,6 @@
 // ResolverControl.swift -- flushes the running resolver's caches and reports its counters.
 
+import BusyNames
 import DNSWire
 import EventLoop
 import MessageCache

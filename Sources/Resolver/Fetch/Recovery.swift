@@ -1,5 +1,6 @@
 // Recovery.swift -- fetches names in use again when a provider recovers.
 
+import BusyNames
 import EventLoop
 import FairShares
 import MessageCache

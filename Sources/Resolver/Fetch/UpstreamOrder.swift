@@ -2,6 +2,7 @@
 //
 // Resolver's loop only. FetchState.swift decides who is asked beside a slow provider, and when the wait ends.
 
+import BusyNames
 import DNSWire
 import EventLoop
 import FairShares

@@ -24,7 +24,7 @@ package struct NameReport: Sendable {
 /// Counters for each of the busiest names. Resolver's loop only.
 package final class NameLedger: TransferObserver {
   /// The number of names and types in a report.
-  static let most = 1000
+  package static let most = 1000
   /// Sums over all names, except `cacheDnsNum`, which stays 0.
   package private(set) var totals = NameCounts()
   private let cache: MessageCache
@@ -44,7 +44,7 @@ package final class NameLedger: TransferObserver {
     var passed: Set<UInt64> = []
   }
 
-  init(of cache: MessageCache, on loop: any Loop, most: Int = NameLedger.most) {
+  package init(of cache: MessageCache, on loop: any Loop, most: Int = NameLedger.most) {
     self.cache = cache
     self.loop = loop
     table = BusyNameTable(most: most)
@@ -72,7 +72,7 @@ package final class NameLedger: TransferObserver {
   }
 
   /// Counts a question to LocalDNS instead of a provider.
-  func wentToLocalDNS(_ question: HTTPDNSQuestion, _ result: Result<UpstreamAnswer, UpstreamFailure>) {
+  package func wentToLocalDNS(_ question: HTTPDNSQuestion, _ result: Result<UpstreamAnswer, UpstreamFailure>) {
     loop.assertCurrent()
     let isAnswered = (try? result.get()) != nil
     totals.wentToLocalDNS(isAnswered: isAnswered)
@@ -84,7 +84,7 @@ package final class NameLedger: TransferObserver {
   /// - Parameters:
   ///   - type: the type in the key; `CacheKey.everyType` for NXDOMAIN.
   ///   - hits: the hits that the entry inherits from the one before it, which has counted them already.
-  func stored(_ name: DomainName, type: UInt16, as hash: UInt64, inheriting hits: UInt32) {
+  package func stored(_ name: DomainName, type: UInt16, as hash: UInt64, inheriting hits: UInt32) {
     loop.assertCurrent()
     count(name, type: type) { row in
       row.entry = hash
@@ -102,7 +102,7 @@ package final class NameLedger: TransferObserver {
   /// in progress share it: thirty surveys at once would take thirty times as long.
   ///
   /// - Complexity: O(n) in the number of cache entries, in steps between which the loop answers queries.
-  func report() async -> [NameReport] {
+  package func report() async -> [NameReport] {
     loop.assertCurrent()
     if let reporting { return await reporting.value }
     let task = loop.startTask { [self] in
