@@ -36,9 +36,7 @@ extension WebSources {
       version: version, statistics: { statistics.read() },
       standing: { [weak forwarder] in await forwarder?.standingThreads(within: WebServer.patience) ?? [] },
       isStopping: { [weak forwarder] in forwarder?.isStopping ?? true },
-      report: { [weak forwarder] batch in
-        forwarder?.resolver.assumeIsolated { $0.take(batch) } ?? .off
-      })
+      report: { [weak forwarder] batch in forwarder?.resolver.assumeIsolated { $0.take(batch) } ?? .off })
   }
 }
 

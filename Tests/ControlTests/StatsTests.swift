@@ -1,11 +1,11 @@
 // StatsTests.swift -- the counters under the names that Alibaba's SDKs give them.
 
-import BusyNames
 import DNSWire
 import EventLoop
 import Testing
 import Upstreams
 
+@testable import BusyNames
 @testable import Control
 @testable import Resolver
 @testable import Forwarder

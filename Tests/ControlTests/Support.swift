@@ -1,6 +1,5 @@
 // Support.swift -- a control server on a loop of its own, and a folder for its socket.
 
-import BusyNames
 import DNSWire
 import EventLoop
 import Fleet
@@ -9,6 +8,7 @@ import HTTPTestSupport
 import Synchronization
 import TestSupport
 
+@testable import BusyNames
 @testable import Control
 @testable import Forwarder
 @testable import Frontend

@@ -1,6 +1,5 @@
 // TopTests.swift -- numbers on their way to `top`, and what it makes of two readings.
 
-import BusyNames
 import Store
 import Fleet
 import DNSWire
@@ -11,6 +10,7 @@ import Resolver
 import Telemetry
 import Testing
 
+@testable import BusyNames
 @testable import Control
 @testable import Forwarder
 @testable import Frontend
