@@ -5,10 +5,8 @@
 import Configuration
 import DNSWire
 import EventLoop
-import FairShares
 import Fleet
 import Frontend
-import Glibc
 import HTTPClient
 import HTTPDNS
 import Listener
@@ -41,32 +39,20 @@ package final class Forwarder {
   /// What all configurations share.
   let surroundings: Preparation.Surroundings
   private let logger: Logger
-  private let queries: ClientQueries
-  private let outbox: UDPOutbox
+  /// Where clients meet the daemon.
+  let clients: ClientSide
   private let local: LocalDNSUpstream
   private let loopGuard: LoopGuard
   private let nat64: NAT64
-  private let inherited: [InheritedSocket]
   private let localClient: LocalDNSClient
   /// The version of the program, for other daemons of a fleet. Set it before the daemon serves.
   package var version = ""
   private var factory: ProviderFactory
   private(set) var backgroundWork: BackgroundWork?
-  private(set) var listenerThreads: [ListenerThread] = []
-  private let connections: TCPConnectionTable
-  private var tcpListeners: [TCPListener] = []
-  private let tcpFrontend: TCPFrontend
-  /// Queries beyond the rate limit that are already logged.
-  private var reportedLimited = ReportedRefusals()
-  /// Delayed queries over TCP that are already logged.
-  private var reportedDelayed: UInt64 = 0
   /// The log for failures that may be frequent.
   package let occasional: OccasionalLog
   private let networkLog: NetworkLog
   let watch: AnswerWatch
-  /// Whether it has stopped reading queries and ends when those in flight are answered. Resolver's loop only.
-  package private(set) var isStopping = false
-  private let (drainTimer, drainCheckTimer) = (OwnedTimer(), OwnedTimer())
   /// Called when the network provides other search domains or, for `"connected"`, other prefixes than those that the
   /// tables were made with.
   var tablesAreOutdated: ((_ hasResolvers: Bool) -> Void)?
@@ -77,12 +63,6 @@ package final class Forwarder {
 
   /// Queries that may wait at once, as a multiple of the questions in flight: many clients wait for one question.
   private static let waitersPerQuestion = 4
-  /// How long SIGTERM waits for queries in flight.
-  private static let drainTime = Duration.seconds(2)
-  /// How long TCP clients have after that to receive their last answers.
-  private static let lastWords = Duration.milliseconds(200)
-  /// How often it checks whether everything is answered.
-  private static let drainCheck = Duration.milliseconds(10)
 
   /// Builds everything, but binds no socket and sends no query.
   ///
@@ -94,7 +74,6 @@ package final class Forwarder {
     _ given: Configuration, inherited: [InheritedSocket] = [], logger: Logger, recorder: FlightRecorder? = nil
   ) throws(StartError) {
     let listeners = inherited.isEmpty ? given.listen.addresses.map { SocketAddress($0) } : inherited.map(\.address)
-    self.inherited = inherited
     self.logger = logger
     let loop: EventLoop
     do { loop = try EventLoop() } catch { throw .other(error.description) }
@@ -135,9 +114,8 @@ package final class Forwarder {
     } catch { throw .other(error.description) }
     nonisolated(unsafe) let upstreams: [any Upstream] = providers.upstreams
     nonisolated(unsafe) let localUpstream: (any LocalUpstream)? = local
-    queries = ClientQueries(capacity: configuration.listen.maxInFlight * Forwarder.waitersPerQuestion)
+    let queries = ClientQueries(capacity: configuration.listen.maxInFlight * Forwarder.waitersPerQuestion)
     let outbox = UDPOutbox(responseSize: configuration.listen.maxUDPPayload + ResponseWriter.overhead)
-    self.outbox = outbox
     nonisolated(unsafe) let replies = ReplySender(
       queries, on: loop, maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: configuration.keepalive,
       counters: statistics.waiting
@@ -156,20 +134,14 @@ package final class Forwarder {
     ) { name, failure in
       occasional.log(failure, of: name, now: BootInstant.now)
     }
-    connections = TCPConnectionTable(
-      limits: TCPLimits(
-        connections: configuration.listen.tcpConnections, perClient: configuration.listen.tcpPerClient,
-        idle: configuration.listen.tcpIdle))
-    connections.log(to: occasional)
-    tcpFrontend = TCPFrontend(
-      preparation.tables, queries: queries, replies: replies, loop: loop, counters: statistics.tcp
-    ) { [resolver] slot in resolver.assumeIsolated { $0.queue(slot) } }
-    tcpFrontend.log = queryLog
+    clients = ClientSide(
+      configuration.listen, preparation.tables, inherited: inherited, replies, outbox, resolver,
+      counters: statistics.tcp, log: queryLog, occasional, on: loop)
     statistics.follow(
       StatisticsSource.Parts(
-        resolver: resolver, cache: cache, queries: queries, connections: connections, localClient: client,
+        resolver: resolver, cache: cache, queries: queries, connections: clients.connections, localClient: client,
         maxQuestionsInFlight: configuration.listen.maxInFlight,
-        delayedQueries: { [tcpFrontend] in tcpFrontend.delayed }, outbox: outbox))
+        delayedQueries: { [frontend = clients.frontend] in frontend.delayed }, outbox: outbox))
   }
 
   /// The address that names below `InstanceName.zone` have, as long as this process runs.
@@ -184,55 +156,18 @@ package final class Forwarder {
   /// - Throws: `StartError.listen` if an address cannot be bound, `StartError.other` for any other failure. An IPv6
   ///   address that the machine does not have is only logged.
   package func bind() throws(StartError) -> [ListeningAddress] {
-    let service = tcpFrontend
-    let streams = ListeningSockets.Streams(loop: loop, table: connections) { service.accept($0, $1) }
-    var endpoints: [SocketAddress] = []
-    for endpoint in configuration.listen.addresses {
-      let address = SocketAddress(endpoint)
-      if endpoint.zone == nil || address.scope != 0 {
-        endpoints.append(address)
-      } else if inherited.isEmpty {
-        logger.warning("not listening on \(endpoint): this machine has no such interface")
-      }
-    }
-    let sockets =
-      inherited.isEmpty
-      ? try ListeningSockets(binding: endpoints, streams, logger)
-      : try ListeningSockets(adopting: inherited, insteadOf: endpoints, streams, logger)
-    tcpListeners = sockets.streams
-    for listener in tcpListeners {
-      listener.onFailure = { [occasional] code in
-        let text = "a TCP connection is not accepted: \(String(cString: strerror(code)))"
-        occasional.log(.warning, reason: text, now: BootInstant.now.nanoseconds, text)
-      }
+    let sockets = try clients.bind(configuration.listen, logger) { socket in
+      try UDPPort(
+        UDPListener(on: socket, responseSize: configuration.listen.maxUDPPayload + ResponseWriter.overhead),
+        path: QueryPath(preparation.tables, statistics.makeListener()), queries: clients.queries, resolverLoop: loop,
+        tap: queryLog.makeTap())
     }
     statistics.follow(sockets.datagrams)
-    for socket in sockets.datagrams {
-      do {
-        try addThreads(for: socket)
-      } catch { throw .other("no listener thread for \(socket.address): \(error)") }
-    }
     return sockets.addresses
   }
 
-  /// Makes the threads of one socket, the last helper first: each wakes the one made before it.
-  private func addThreads(for socket: UDPSocket) throws {
-    let count = configuration.listen.workers == 0 ? sysconf(Int32(_SC_NPROCESSORS_ONLN)) : configuration.listen.workers
-    var helper: ListenerThread?
-    for left in (0..<count).reversed() {
-      let port = try UDPPort(
-        UDPListener(on: socket, responseSize: responseSize),
-        path: QueryPath(preparation.tables, statistics.makeListener()), queries: queries, resolverLoop: loop,
-        tap: queryLog.makeTap())
-      let name = "listener \(left + 1) of \(socket.address)"
-      let thread = try ListenerThread(port, left == 0 ? .first : .helper, helper: helper, name: name)
-      listenerThreads.append(thread)
-      helper = thread
-    }
-  }
-
   /// The threads other than the resolver's, for a watchdog; none before `bind`.
-  package var watchedThreads: [any WatchedThread] { listenerThreads }
+  package var watchedThreads: [any WatchedThread] { clients.threads }
 
   /// The names of threads that do not respond within `patience`; none while the daemon stops. Call it from a task that
   /// prefers the loop.
@@ -251,19 +186,14 @@ package final class Forwarder {
       loop.everyTurn(nil)
       loop.beforeWaiting(nil)
     }
-    do throws(StartError) {
-      for thread in listenerThreads { try thread.start() }
-    } catch {
-      for thread in listenerThreads { thread.join() }
-      throw error
-    }
+    try clients.start()
     factory.state.use()
     // BackgroundWork starts once the loop runs: before that, no thread is the resolver's.
     nonisolated(unsafe) let backgroundWork = makeBackgroundWork()
     self.backgroundWork = backgroundWork
     loop.execute { [loop, surroundings] in backgroundWork.start(on: loop, notAt: surroundings.listeners) }
     loop.run()
-    for thread in listenerThreads { thread.join() }
+    clients.join()
     queryLog.finish()
     factory.ledger?.close()
     backgroundWork.close()
@@ -274,64 +204,24 @@ package final class Forwarder {
   ///
   /// Queries that arrive from now on wait in the sockets: in those of a service manager, until the next process reads
   /// them. Every query that was read gets an answer, at the end of that time with stale data or SERVFAIL.
-  package func stop() {
-    guard !isStopping else { return }
-    isStopping = true
-    stopWhenDone()
-    for listener in tcpListeners { listener.stop() }
-    connections.drain()
-    drainTimer.set(after: Forwarder.drainTime, on: loop, for: self) {
-      $0.resolver.assumeIsolated { $0.giveUp() }
-      $0.drainTimer.set(after: Forwarder.lastWords, on: $0.loop, for: $0) {
-        $0.connections.closeAll()
-        $0.loop.stop()
-      }
-    }
-  }
+  package func stop() { clients.stop() }
 
-  /// Checks periodically: the last answer may come from a job, after which no event ends the loop's wait, and listener
-  /// threads may still hand over queries that they have read.
-  private func stopWhenDone() {
-    let running = listenerThreads.filter { !$0.stop() }
-    if running.isEmpty, queries.inUse == 0, connections.count == 0 {
-      loop.stop()
-    } else {
-      drainCheckTimer.set(after: Forwarder.drainCheck, on: loop, for: self) { $0.stopWhenDone() }
-    }
-  }
+  /// Whether it has stopped reading queries and ends when those in flight are answered. Resolver's loop only.
+  package var isStopping: Bool { clients.isStopping }
 
   private func finishTurn() {
-    if !outbox.isEmpty, let action = beforeFirstAnswer {
+    if !clients.outbox.isEmpty, let action = beforeFirstAnswer {
       beforeFirstAnswer = nil
       action()
     }
-    outbox.flush()
+    clients.outbox.flush()
     afterTurn?()
   }
 
   private func turn() {
     resolver.assumeIsolated { $0.takeQueries() }
-    logLimited()
-    logRefused()
+    clients.logRefusals(by: preparation.tables)
     queryLog.turn()
-  }
-
-  /// Called in every turn: a listener thread wakes the loop when there is something to log.
-  private func logRefused() {
-    let now = loop.now.nanoseconds
-    guard let refused = preparation.tables.access.takeRefused(now: now) else { return }
-    occasional.log(.info, reason: "listen.allow", now: now, refused.text)
-  }
-
-  /// Called in every turn: a listener thread wakes the loop when there is something to log.
-  private func logLimited() {
-    let isDelayed = tcpFrontend.delayed > reportedDelayed
-    reportedDelayed = tcpFrontend.delayed
-    guard reportedLimited.hasUnreported(of: preparation.tables.rateLimit) || isDelayed else { return }
-    let text =
-      "clients send more queries than listen.rate_limit allows: over UDP they get an empty answer with TC, over TCP they "
-      + "wait up to 1 s; raise the limit if this load is legitimate"
-    occasional.log(.warning, reason: "rate_limit", now: BootInstant.now.nanoseconds, text)
   }
 
   private func makeBackgroundWork() -> BackgroundWork {
@@ -394,8 +284,7 @@ package final class Forwarder {
     self.preparation = preparation
     let configuration = preparation.configuration
     resolver.assumeIsolated { $0.use(preparation.plan.table) }
-    tcpFrontend.use(preparation.tables)
-    for thread in listenerThreads { thread.offer(preparation.tables) }
+    clients.use(preparation.tables)
     backgroundWork?.use(
       configuration, keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
       CacheMeanings(preparation), preparation.plan.routes, isForNetwork: isForNetwork)
@@ -427,8 +316,6 @@ package final class Forwarder {
       }
     }
   }
-
-  private var responseSize: Int { configuration.listen.maxUDPPayload + ResponseWriter.overhead }
 
   /// The route of a name; nil if it is answered locally.
   func route(of name: DomainName, _ type: RecordType) -> UInt16? {
