@@ -25,7 +25,7 @@ final class FleetConnection {
   /// The providers of the latest configuration.
   private var upstreams: [any ConfiguredUpstream] = []
 
-  /// All that needs other connections if it changes.
+  /// A change of any of these needs new connections.
   struct Settings: Hashable {
     var url: Configuration.StoreURL
     var fleet: Configuration.Fleet
@@ -33,7 +33,7 @@ final class FleetConnection {
     var fingerprint: [UInt8]
   }
 
-  /// What it works with.
+  /// The dependencies.
   struct Parts {
     var resolver: Resolver
     var local: LocalDNSUpstream
@@ -52,7 +52,7 @@ final class FleetConnection {
     return Settings(url: url, fleet: configuration.fleet, fingerprint: fingerprint)
   }
 
-  /// Prepares the connections; `start` makes them. Until then the store is as one that is down.
+  /// Prepares the connections; `start` opens them. Until then the store counts as down.
   init(_ settings: Settings, _ parts: Parts, on loop: EventLoop) {
     self.settings = settings
     resolver = parts.resolver
@@ -101,7 +101,7 @@ final class FleetConnection {
     resolver.assumeIsolated { $0.use(fleet) }
   }
 
-  /// Connects, while the daemon serves. The cache has to be loaded: flushes concern what it has then.
+  /// Connects in the background. Call it after the cache was loaded: flushes apply to its entries.
   func start() { client.start() }
 
   /// Ends the pauses between attempts and retries immediately. Call it after a configuration was read, or the network
@@ -109,11 +109,11 @@ final class FleetConnection {
   func retry() {
     client.retry()
     flushes.retry()
-    // Whether the store takes writes again shows at once.
+    // Tests at once whether writes are accepted again.
     level.presence.sendHeartbeat()
   }
 
-  /// Adds up the units of the providers of a configuration over the fleet.
+  /// Shares the units of a configuration's providers with the fleet.
   func share(_ configuration: Configuration, _ upstreams: [any ConfiguredUpstream]) {
     level.units.limitedAccounts = []
     self.upstreams = upstreams
@@ -133,7 +133,7 @@ final class FleetConnection {
   /// The state of the store and of this daemon's part.
   var report: FleetReport { level.report }
 
-  /// The same with the daemons that are there.
+  /// The report with the list of daemons.
   func fullReport() async -> FleetReport {
     let members = await level.presence.present()
     var report = report

@@ -50,7 +50,7 @@ public struct AddressReports {
   private struct Entry {
     var failures: [Int64] = []
     var badUntil: Int64?
-    /// How often reports put the address last since its last success.
+    /// How often reports put the address last; reset by a success.
     var strikes = 0
     var milliseconds: Int?
     var reportedAt: Int64
@@ -73,7 +73,7 @@ public struct AddressReports {
   /// The number of addresses with reports.
   public var count: Int { entries.count }
 
-  /// - Returns: whether the report puts the address last, or ends that.
+  /// - Returns: whether the address has become last, or no longer is.
   public mutating func record(_ report: AddressReport, now: Int64) -> Bool {
     let key = Key(name: report.name, address: report.address)
     if entries[key] == nil, entries.count >= Self.capacity { removeOldest() }
@@ -109,7 +109,7 @@ public struct AddressReports {
       badUntil: entry.badUntil.flatMap { now < $0 ? $0 : nil }, milliseconds: entry.milliseconds)
   }
 
-  /// The names with an address that is last, or whose end `takeEnded` has not returned yet.
+  /// The names with an address that is last, or that `takeEnded` has yet to return.
   public var namesWithBad: Set<DomainName> { Set(entries.lazy.filter { $0.value.badUntil != nil }.map(\.key.name)) }
 
   /// When the next address stops being last, in nanoseconds; nil if no address is last.

@@ -6,7 +6,7 @@ import DNSWire
 
 /// The measurement of one address by one kind of probe on one network.
 public struct Measurement: Hashable, Sendable {
-  /// The smoothed round trip in microseconds; nil if it has never answered.
+  /// The smoothed round trip in microseconds; nil if none is valid.
   public var microseconds: UInt32?
   /// Failures in a row. Failures less than 5 s apart count once.
   public var failures: Int

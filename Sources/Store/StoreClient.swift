@@ -1,6 +1,6 @@
 // StoreClient.swift -- the client of one store, with a circuit breaker: callers never wait for a store that is down.
 //
-// After a failure the client is "open": every call fails immediately, until a PING is answered in time. A timer starts
+// After a failure the breaker is open: every call fails immediately, until a PING is answered in time. A timer starts
 // the next attempt, after 1 to 30 s if callers have requested the store since the last one, otherwise after 10 minutes,
 // so that an idle daemon rarely wakes up.
 

@@ -63,8 +63,8 @@ public final class StoreStream {
     reading = (words, receive)
   }
 
-  /// Connects, and reconnects as often as needed until `disconnect`. An existing connection is replaced, so that the
-  /// next command is requested again.
+  /// Connects, and reconnects as often as needed until `disconnect`. An existing connection is replaced, and `words` is
+  /// called again.
   public func connect() {
     disconnect()
     guard reading != nil else { return }
@@ -135,7 +135,7 @@ public final class StoreStream {
     case .success(let reply):
       if reply != .null { backoff.reset() }
       hasReplied = true
-      notes.up("\(command) is answered again")
+      notes.up("\(command) succeeds again")
       let goesOn = reading?.receive(reply) ?? false
       // The owner's `receive` may have reconnected or closed the stream.
       guard self.connection === connection, connection != nil else { return }

@@ -112,7 +112,7 @@ import Testing
     #expect(!shown.isIncomplete)
     for part in [
       "redis://127.0.0.1:6379/0: in use, answers in 200 us",
-      "7 won, 6 left to others, 1 of which did not answer in time",
+      "7 won, 6 lost (1 without an answer in time)",
       "not sealed: fleet.secret_file is not set", "ali: 340 of 1000 today, by all daemons of the fleet",
       "4 not sealed with this secret",
       "web-1 (this one)  0.2.0    3 s ago    the same\n",
@@ -161,7 +161,7 @@ import Testing
     }
     let since = BootInstant(nanoseconds: 0)
     let up = StoreReport(state: "up", isUp: true, since: since)
-    #expect(state(up) { $0.clockDifference = nil } == "not used: its time is not known")
+    #expect(state(up) { $0.clockDifference = nil } == "not used: no valid TIME reply")
     #expect(
       state(up) { ($0.clockDifference, $0.isClockRefused) = (-400, true) }
         == "not used: its clock differs from this machine's by 400 s")

@@ -8,15 +8,15 @@ import Testing
   @Test func `the advice includes the present range and this group, and shows what is set now`() {
     #expect(
       PingPermission.advice(present: (100, 200), group: 990)
-        == "sysctl net.ipv4.ping_group_range=\"100 990\" allows them (it is now \"100 200\")")
+        == "set sysctl net.ipv4.ping_group_range=\"100 990\" (it is now \"100 200\")")
     #expect(
-      PingPermission.advice(present: nil, group: 990) == "sysctl net.ipv4.ping_group_range=\"990 990\" allows them")
+      PingPermission.advice(present: nil, group: 990) == "set sysctl net.ipv4.ping_group_range=\"990 990\"")
   }
 
   @Test func `an empty range, as Debian 12 has it, is shown too`() {
     #expect(
       PingPermission.advice(present: (1, 0), group: 990)
-        == "sysctl net.ipv4.ping_group_range=\"990 990\" allows them (it is now \"1 0\")")
+        == "set sysctl net.ipv4.ping_group_range=\"990 990\" (it is now \"1 0\")")
   }
 
   @Test func `where the range allows them already, something else is to blame`() {

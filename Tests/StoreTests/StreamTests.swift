@@ -137,7 +137,7 @@ private final class StreamScene {
           await loop.turn()
           return scene.events.count == 2
         })
-      #expect(scene.events[1].level == .info && scene.events[1].text.hasSuffix("XREAD is answered again"))
+      #expect(scene.events[1].level == .info && scene.events[1].text.hasSuffix("XREAD succeeds again"))
     }
   }
 

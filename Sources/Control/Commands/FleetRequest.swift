@@ -1,4 +1,4 @@
-// FleetRequest.swift -- `GET /fleet`: the store that daemons share, what it saves, and which daemons there are.
+// FleetRequest.swift -- `GET /fleet`: the state of the shared store, its use, and the daemons of the fleet.
 
 import EventLoop
 import Fleet
@@ -50,16 +50,16 @@ struct FleetText: ControlText {
     var rows = [["store", "\(report.place): \(report.state)\(latency)"]]
     rows.append([
       "answers",
-      "\(counted(asked, "look")), \(asked == 0 ? "none" : "\(hits * 100 / asked) %") with an answer; "
-        + "\(counters.count(of: .rejected)) with one that was ignored, \(counters.count(of: .timeout)) too late, "
+      "\(counted(asked, "lookup")), \(asked == 0 ? "no" : "\(hits * 100 / asked) %") hits; "
+        + "\(counters.count(of: .rejected)) ignored, \(counters.count(of: .timeout)) timed out, "
         + "\(counters.count(of: .open) + counters.count(of: .error)) without the store",
     ])
     rows.append([
       "leases",
-      "\(counters.leases.won) won, \(counters.leases.lost) left to others, \(counters.leases.expired) of which did not answer in time",
+      "\(counters.leases.won) won, \(counters.leases.lost) lost (\(counters.leases.expired) without an answer in time)",
     ])
     rows.append([
-      "refreshes", "\(counters.adopted) adopted, \(counters.led) made for all, \(counters.alone) made alone",
+      "refreshes", "\(counters.adopted) adopted, \(counters.led) with a lease, \(counters.alone) without",
     ])
     rows.append([
       "values",
@@ -141,7 +141,7 @@ extension FleetMember.Difference {
 }
 
 extension FleetRejection {
-  /// Behind a number of values.
+  /// Follows a count of values.
   fileprivate var words: String {
     switch self {
     case .size: "too large"

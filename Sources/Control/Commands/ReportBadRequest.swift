@@ -1,4 +1,4 @@
-// ReportBadRequest.swift -- `POST /report-bad`: puts an address last in a name's answers; the body has a line for each.
+// ReportBadRequest.swift -- `POST /report-bad`: puts an address last in a name's answers; body: NAME, newline, ADDRESS.
 
 import DNSWire
 import HTTPMessage
@@ -46,8 +46,8 @@ struct BadAddressText: ControlText {
         ? "\(address) was not moved: \(other)\n"
         : "no cached answer to \(name.text) has \(address)\n"
     }
-    var parts = ["\(address) is now last in \(outcome.moved) \(outcome.moved == 1 ? "answer" : "answers")"]
-    if outcome.already > 0 { parts.append("it already was last in \(outcome.already)") }
+    var parts = ["\(address) is now last in \(counted(outcome.moved + outcome.already, "answer"))"]
+    if outcome.already > 0 { parts.append("it already was last in \(outcome.already) of them") }
     if outcome.alone > 0 { parts.append(other) }
     return parts.joined(separator: "; ") + "\n"
   }

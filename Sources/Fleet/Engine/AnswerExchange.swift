@@ -1,8 +1,8 @@
 // AnswerExchange.swift -- reads, writes and leases answers in the store.
 //
-// A daemon holds the lease of a question from SET NX until its answer is written or cannot be shared. A lease guards
-// nothing: losing one costs one transfer. Answers are written after the clients got them, in order; what is still queued
-// after an outage is dropped, since it could replace newer answers. Resolver's loop only.
+// A daemon holds the lease of a question from SET NX until its answer is written or cannot be shared. A lease is
+// advisory: losing it costs one transfer. Answers are written after the clients got them, in order; what is still
+// queued after an outage is dropped, since it could replace newer answers. Resolver's loop only.
 
 import DNSWire
 import EventLoop

@@ -47,8 +47,8 @@ package struct FleetCounters: Sendable {
   /// Values that failed a check, by the check.
   package var rejected: [FleetRejection: UInt64] = [:]
   package var leases = LeaseCounters()
-  /// Refreshes: `adopted` used another daemon's answer; `led` were made with the lease, for all daemons; `alone` were
-  /// made without one.
+  /// Refreshes: `adopted` used another daemon's answer; `led` were made with the lease, for all daemons; `alone` without a
+  /// lease.
   package var adopted: UInt64 = 0
   package var led: UInt64 = 0
   package var alone: UInt64 = 0

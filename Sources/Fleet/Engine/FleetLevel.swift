@@ -1,8 +1,8 @@
 // FleetLevel.swift -- the shared cache: joins what the daemons of a site share in a store.
 //
 // The problem: many daemons ask the provider for the same names, and each transfer is billed. The obvious way, a cache
-// server that answers each query, makes every client wait for one more machine and fails with it. So the store helps
-// or is absent. Only a miss of the daemon's own cache, or a refresh, asks it (`FleetLookup`):
+// server that answers each query, makes every client wait for, and depend on, one more machine. So the store is
+// optional. Only a miss of the daemon's own cache, or a refresh, asks it (`FleetLookup`):
 //
 //   GET         another daemon's answer, if there is one
 //   SET NX PX   otherwise the lease; the daemon that gets it asks the provider and writes the answer
@@ -16,13 +16,13 @@
 // private state:
 //
 //   StoreClockSync   the store's clock: the age of everything that is shared
-//   FlushPacer       passes through this daemon's cache that flush it
+//   FlushPacer       flushes this daemon's cache, in paced passes
 //   FlushFollower    which values are flushed
 //   Presence         the list of daemons
 //   AnswerExchange   answers and leases
 //   UnitCounter      billing units, and the epoch of the store's data
 //
-// A part gets the earlier ones that it needs and calls no later one. What concerns several parts goes through this
+// A part uses only parts above it. What concerns several parts goes through this
 // type: a new connection, a new estimate of the clock, a loss of the store's data.
 //
 // Bounds: 64 commands of lookups, 64 writes in flight, 1,024 values or 1 MiB to be written. Resolver's loop only.
@@ -32,8 +32,8 @@ import Store
 
 /// The outcome of sending a flush to the other daemons.
 package enum FlushReach: Hashable, Sendable {
-  /// The number of other daemons (nil if unknown), and the number of those that cannot decrypt the flush because their
-  /// secret is different; these are not part of the first number.
+  /// The number of other daemons that can read the flush (nil if unknown), and the number of those that cannot decrypt it
+  /// because their secret is different.
   case notified(Int?, strangers: Int = 0)
   /// Only this daemon's cache was flushed, for this reason.
   case failed(String)

@@ -12,11 +12,11 @@ package struct FleetLookup {
   package enum Step {
     /// Checks the records of another daemon's answer, then calls `accept`, or `reject` and `next`.
     case found(FoundValue)
-    /// Asks the provider for all daemons: this one holds the lease.
+    /// Asks the provider on behalf of all daemons, with the lease.
     case leads
     /// Looks up again later: another daemon holds the lease. Only before a refresh that may wait.
     case waits
-    /// Asks the provider for itself: there is no answer and no lease.
+    /// Asks the provider on its own behalf, without a lease.
     case alone
   }
 
@@ -45,7 +45,7 @@ package struct FleetLookup {
   private var stage = Stage.value
   /// The time for which the lookup may still wait for the store.
   private var left: Duration
-  /// How the first GET ended: the result of a lookup that finds nothing later.
+  /// How the first GET ended: the result, if no later GET finds a value.
   private var first = FleetResult.miss
   private var pauses: LeaseWait?
 
@@ -55,7 +55,7 @@ package struct FleetLookup {
     left = fleet.settings.timeout
   }
 
-  /// Goes on to the next value, or to the end. Not called again after the end.
+  /// Returns the next value, or the end. Must not be called after the end.
   ///
   /// - Parameter median: the provider's median round trip, nil if unknown; only evaluated before polling.
   package mutating func next(median: @autoclosure () -> Duration? = nil) async -> Step {
@@ -99,7 +99,7 @@ package struct FleetLookup {
     }
     switch await fleet.answers.get(key, question, &left) {
     case .value(let found) where found.value.expires > end:
-      // Unless the caller accepts it.
+      // Used if it is rejected.
       first = .rejected
       return .found(found)
     case .failed(let result): return alone(result)
@@ -135,11 +135,11 @@ package struct FleetLookup {
     return .alone
   }
 
-  /// Counts the value that was found last as used.
+  /// Counts the last found value as used.
   package func accept() {
     if case .query = purpose { fleet.tally.counters.count(.hit) } else { fleet.tally.counters.adopted += 1 }
   }
 
-  /// Counts the value that was found last as refused.
+  /// Counts the last found value as rejected.
   package func reject(_ check: FleetRejection) { fleet.tally.counters.rejected[check, default: 0] += 1 }
 }

@@ -38,7 +38,7 @@ package struct FleetReport: Sendable {
   package var state: String {
     guard store.isUp else { return store.state + (store.lastFailure.map { "; \($0)" } ?? "") }
     guard let clockDifference else {
-      return "not used: its time is not known" + (store.complaint.map { ": \($0)" } ?? "")
+      return "not used: no valid TIME reply" + (store.complaint.map { ": \($0)" } ?? "")
     }
     if isClockRefused { return "not used: its clock differs from this machine's by \(abs(clockDifference)) s" }
     guard knowsFlushes else { return "not used: flushes are not read" + (flushFailure.map { ": \($0)" } ?? " yet") }

@@ -12,12 +12,12 @@
 // * A flush has a cut-off, a time of the store's clock: answers fetched at or before it are flushed. Values of the
 //   store from before the cut-off are ignored as soon as the entry is read (`FlushLog`); nothing is deleted there.
 // * This daemon's cache is flushed when the stream is read to its end (`backlog`, `FlushPacer`). The cut-off
-//   in the cache is later than the flush's own: until it reads the flush, the daemon may copy flushed values.
-// * The store drops old entries. If it may have dropped unread ones, everything from before them is flushed.
+//   in the cache is later than the flush's own: until the daemon reads the flush, it may copy flushed values.
+// * The store drops old entries. If unread ones may be lost, everything before the oldest entry is flushed.
 //
-// The store is not trusted. With a secret entries are sealed, and a recorded one is not carried out again
-// (`NoteOrder`). Without one every client with write access can flush, but neither keep the caches empty nor make later
-// values unusable: flushes are limited to a few a minute, and a cut-off in the future is capped.
+// The store is not trusted. With a secret entries are sealed, and a replay is not carried out (`NoteOrder`). Without a
+// secret every client with write access can flush, but neither keep the caches empty nor make later values unusable:
+// flushes are limited to a few a minute, and a cut-off in the future is capped.
 //
 // Bounds: 15 entries and less than 1 MiB a reply, 64 KiB of entries a turn, 20,000 names in the backlog, 4,096 names
 // and 1,000 senders that are known. Resolver's loop only.
@@ -49,8 +49,8 @@ package final class FlushFollower {
   private var reading = Reading.away
   /// Whether `reading` was ever `.current`. Until then the cache may contain values of the store from before the start.
   private var wasCurrent = false
-  /// When values of the store were last usable while entries may be unread, in milliseconds of the store's clock; nil
-  /// while all are read.
+  /// While entries may be unread: when values of the store were last usable, in milliseconds of the store's clock.
+  /// Otherwise nil.
   private var usedUntil: Int64?
   private var log = FlushLog()
   /// The ID of the last entry that was read.
@@ -114,8 +114,8 @@ package final class FlushFollower {
     return StoreCommand.xread.words() + options.map { Array($0.utf8) } + [keys.flushes, Array(lastEntry.utf8)]
   }
 
-  /// The stream's connection opens or closes. The backlog stays for a later connection, but `backlogBegin` starts
-  /// again: meanwhile the store may drop entries.
+  /// Call this when the stream's connection opens or closes. The backlog stays, but `backlogBegin` is reset: without a
+  /// connection, entries can be missed.
   package func connected(_ isConnected: Bool) {
     recordUse()
     reading = isConnected ? .behind : .away
@@ -198,8 +198,8 @@ package final class FlushFollower {
     let (batch, begin, count) = (backlog, backlogBegin, backlogCount)
     (backlog, backlogBegin, backlogCount) = (FlushBatch(), nil, 0)
     (reading, wasCurrent, usedUntil) = (.current, true, nil)
-    // The stream was full, so entries before the first one may be missing. This counts as unauthenticated, since every
-    // client with write access can fill the stream.
+    // The stream was full, so entries before the first one may be missing. The flush for them counts as unauthenticated,
+    // since every client with write access can fill the stream.
     if count >= FlushFollower.most, let begin {
       let end = min(begin, latestCutOff)
       log.record(.everything, at: end)
@@ -217,9 +217,9 @@ package final class FlushFollower {
     if isCurrent, let now = clock.time { usedUntil = now }
   }
 
-  /// The cut-off in our cache of a flush with cut-off `end`: the later of `end` and the last use of the store (the
-  /// daemon's start, if the stream was never read to its end). A flush more than `longestUnnoticed` before that use, such
-  /// as a replayed one, keeps `end`.
+  /// The cut-off in our cache for a flush with cut-off `end`: `end` or, if later, the last use of the store (the
+  /// daemon's start, if the stream was never read to its end). A use more than `longestUnnoticed` after `end`, as with a
+  /// replayed flush, does not count.
   private func cutOffInCache(of end: Int64) -> Int64 {
     let ownBegin = wasCurrent ? nil : clock.time(at: createdAt)
     guard let used = usedUntil ?? ownBegin, used - end <= FlushFollower.longestUnnoticed else { return end }

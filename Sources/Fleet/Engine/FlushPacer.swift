@@ -1,7 +1,7 @@
 // FlushPacer.swift -- carries out the flushes of other daemons in this daemon's cache, not too often.
 //
 // A pass through the whole cache is expensive, so flushes within a second share one. An attacker with write access to
-// the store could keep all caches empty: without a secret by flushes, with one by adding more entries than the stream
+// the store could keep all caches empty: without a secret by flushes; with a secret by more entries than the stream
 // holds, since a daemon that may have missed a flush flushes everything. So unauthenticated flushes are carried out at
 // most six times a minute; further ones are queued and merged. Resolver's loop only.
 

@@ -2,8 +2,8 @@
 //
 // The list is a sorted set: each daemon with the time of its last heartbeat, in milliseconds of the store's clock.
 //
-// If the store's clock is set back, values from before seem younger than they are. A daemon that notices this adds a
-// mark with the time before the step to the same set, for daemons that start later. Resolver's loop only.
+// If the store's clock is set back, values written before seem younger than they are. A daemon that notices this adds a
+// mark with the old time to the same set, for daemons that start later. Resolver's loop only.
 
 import EventLoop
 import Files
@@ -178,8 +178,8 @@ package final class Presence {
         keys.members, "\(time + Presence.markLifetime)".utf8, "\(Presence.markPrefix)\(time)".utf8), nil)
   }
 
-  /// Checks whether the store's clock went back while this daemon was not connected. Either there is a mark, or another
-  /// daemon's last heartbeat is in the future.
+  /// Checks whether the store's clock went back while this daemon was not connected. Signs of that are a mark, or a
+  /// heartbeat in the future.
   private func lookForMarks() {
     link.post(range(-16, -1)) { [weak self] result in
       guard let self, let now = clock.time, let scored = Presence.scored(result) else { return }

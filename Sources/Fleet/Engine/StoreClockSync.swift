@@ -6,7 +6,7 @@ import EventLoop
 import Files
 import Store
 
-/// The store's time, measured again over each connection, after each sleep, and after an hour when it is next used.
+/// The store's time, measured again over each connection, after each sleep, and on the first use after an hour.
 final class StoreClockSync {
   private let loop: any Loop
   private let link: any StoreLink
@@ -28,7 +28,7 @@ final class StoreClockSync {
   private static let smallChange: Int64 = 60
   /// The measurement ends with a round trip of at most this. The error of the estimate is up to half the round trip.
   private static let shortRoundTrip = Duration.milliseconds(10)
-  /// After a longer round trip the error of the estimate is too large.
+  /// Replies after a longer round trip are ignored.
   private static let longestRoundTrip = Duration.seconds(1)
   /// The most requests of one measurement.
   private static let mostMeasurements = 5
@@ -48,8 +48,8 @@ final class StoreClockSync {
   /// Whether the difference is too large; false if unknown.
   var isOff: Bool { estimate.isOff }
 
-  /// Whether the store is not used for that reason: by a false time it could extend the life of old values. Without a
-  /// secret it can forge values anyway.
+  /// Whether the store is refused for its clock: a false time could extend the life of old values. Without a secret the
+  /// store can forge values anyway.
   var isRefused: Bool { isOff && hasSecret }
 
   /// Discards the estimate and measures the clock: the connection is new, or the machine was suspended.

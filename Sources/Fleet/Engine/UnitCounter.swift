@@ -1,6 +1,6 @@
 // UnitCounter.swift -- counts billing units in the store, summed over all daemons of the fleet.
 //
-// Resolver's loop only. `FleetUnits` has the arithmetic, `FleetLedger` what is known across restarts.
+// Resolver's loop only. `FleetUnits` does the arithmetic, `FleetLedger` saves the counts.
 
 import EventLoop
 import Files
@@ -27,8 +27,8 @@ package final class UnitCounter {
   /// Called when the store was replaced or has lost its data.
   var onLoss: (() -> Void)?
 
-  /// How many days before a new day the deleted counters are. Yesterday's is not deleted: machines may disagree about
-  /// the date.
+  /// The ages in days of the counters that are deleted on a new day. Yesterday's is not: machines may disagree about the
+  /// date.
   private static let oldDays = 2...8 as ClosedRange<Int64>
 
   init(
@@ -50,7 +50,7 @@ package final class UnitCounter {
     guard isShared else { return }
     change(account) { $0.update(own: own, day: day) }
     guard link.isUp, link.mayWrite else { return }
-    // A lost epoch must be found before the increment.
+    // Notice a loss of data before the increment.
     askEpoch()
     add(account)
   }
@@ -71,7 +71,7 @@ package final class UnitCounter {
   /// arrive before the lookup's, so that units which other daemons have reported count before this daemon spends more.
   func readTotals() {
     for account in limitedAccounts where accountsBeingRead.insert(account).inserted {
-      // This daemon may not have spent anything since midnight.
+      // `units` may still be of an earlier day.
       let day = max(units[account]?.day ?? 0, loop.wallTime / 86_400)
       link.post(StoreCommand.get.words(keys.units(account, day: day))) { [weak self] result in
         self?.accountsBeingRead.remove(account)

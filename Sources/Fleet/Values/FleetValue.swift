@@ -127,8 +127,8 @@ public struct FoundValue: Sendable {
   /// When it was read, in milliseconds.
   private let now: Int64
 
-  /// By how much a value's lifetime may exceed that of its answer, in milliseconds. It begins when the provider is
-  /// asked, the answer's lifetime when the response arrives.
+  /// The most time from asking the provider to the response, in milliseconds: a value's lifetime includes it, that of
+  /// its answer does not.
   private static let longestTransfer: Int64 = 5_000
 
   /// - Parameter now: when it was read, in milliseconds.
@@ -144,7 +144,7 @@ public struct FoundValue: Sendable {
     return UInt32(clamping: min(left, longest) / 1_000)
   }
 
-  /// Records of the value with the TTLs that are left, in seconds: reduced by the age, rounded up, but not below `rest`.
+  /// The records with their remaining TTLs in seconds: reduced by the value's age (rounded up), but not below `rest`.
   public func aged(_ records: [ResourceRecord], rest: UInt32) -> [ResourceRecord] {
     let age = UInt32(clamping: (now - value.stored + 999) / 1_000)
     return records.map { record in

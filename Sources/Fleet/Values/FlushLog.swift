@@ -101,7 +101,7 @@ public struct NoteOrder: Sendable {
 
   /// When each daemon's last accepted flush was sent.
   private var latest: [[UInt8]: Int64] = [:]
-  /// The latest time that was removed from `latest`. Daemons that are not in `latest` must exceed it.
+  /// The latest time that was removed from `latest`. Other daemons' flushes must be later.
   private var floor = Int64.min
 
   /// Returns whether a flush is new, and records it if so.

@@ -14,7 +14,7 @@ public struct StoreClock: Sendable {
 
   /// Smaller steps back are errors of the estimate, in milliseconds.
   public static let leastStep: Int64 = 1_000
-  /// A longer step back counts as this one, in milliseconds. It limits for how long values are refused after a step.
+  /// Longer steps back are capped at this, in milliseconds. It limits for how long values are refused after a step.
   public static let longestStep = 2_000 * mostDifference
   /// Valid times in milliseconds: until the year 9999.
   public static let times = NumberRange.milliseconds

@@ -6,7 +6,7 @@
 
 import DNSWire
 
-/// The last result of the canary for each address family. One of another network does not count.
+/// The last result of the canary for each address family. Other networks' results do not count.
 struct CanaryWatch {
   private struct Finding {
     var network: UInt32

@@ -1,6 +1,6 @@
 // FamilyChoice.swift -- withholds AAAA records if IPv6 is measured to be worse than IPv4 (`ranking.families`).
 //
-// NODATA replaces the cached answer and expires when that would have expired. The ranker retains the addresses,
+// NODATA replaces the cached answer and expires when the answer would. The ranker retains the addresses,
 // continues to measure them, and restores the answer without a transfer when IPv6 is no longer worse.
 
 import DNSWire

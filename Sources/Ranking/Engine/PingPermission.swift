@@ -23,12 +23,12 @@ package enum PingPermission {
     var (lowest, highest) = (group, group)
     if let present, present.0 <= present.1 {
       guard !(present.0...present.1).contains(group) else {
-        return "sysctl net.ipv4.ping_group_range=\"\(present.0) \(present.1)\" allows them to group \(group); "
+        return "sysctl net.ipv4.ping_group_range=\"\(present.0) \(present.1)\" includes group \(group); "
           + "something else, such as a seccomp filter, refuses them"
       }
       (lowest, highest) = (min(present.0, group), max(present.1, group))
     }
-    return "sysctl net.ipv4.ping_group_range=\"\(lowest) \(highest)\" allows them"
+    return "set sysctl net.ipv4.ping_group_range=\"\(lowest) \(highest)\""
       + (present.map { " (it is now \"\($0.0) \($0.1)\")" } ?? "")
   }
 

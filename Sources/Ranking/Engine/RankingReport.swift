@@ -63,7 +63,7 @@ extension Ranker {
   private var canaryLines: [String] {
     guard settings.allKinds.contains(where: \.isConnection), canaryProblems.isEmpty else { return [] }
     let isKnown = [false, true].contains { rounds.canary.isSilent(isIPv6: $0, on: network.number) }
-    return [isKnown ? "tcp: addresses that do not exist do not answer" : "tcp: the canary has no result yet"]
+    return [isKnown ? "tcp: no transparent proxy detected" : "tcp: the proxy check has no result yet"]
   }
 
   private var canaryProblems: [String] {

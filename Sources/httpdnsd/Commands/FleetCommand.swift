@@ -6,12 +6,12 @@ import Control
 struct FleetCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "fleet",
-    abstract: "Show the store that daemons share, and these daemons.",
+    abstract: "Show the shared store and the fleet's daemons.",
     discussion: """
-      The store of cache.redis: whether it is used, and why not; how many looks found another daemon's answer; \
-      how often this daemon asked the provider for all; refreshes that were adopted; billing units of the whole fleet; \
-      and the daemons that gave a sign of life within the last 21 minutes. A daemon with a different configuration \
-      shares no answers with this one.
+      The store of cache.redis: whether it is used, or why not; how many lookups found another daemon's answer; how \
+      often this daemon asked the provider while others waited; adopted refreshes; billing units of the whole fleet; \
+      and the daemons that sent a heartbeat within the last 21 minutes. A daemon with a different configuration shares \
+      no answers with this one.
 
       Example: httpdnsd fleet
 

@@ -12,7 +12,7 @@ struct FlushCommand: ParsableCommand {
       "not listed" replies of providers. The daemon fetches names of refresh.keep again at once, within the budget of \
       [refresh], and other names when a client asks for them. Questions in flight are not interrupted. The \
       cache file, if there is one, has been replaced when the command exits. With cache.redis the other daemons of the \
-      fleet flush the same names; --local keeps it to this one.
+      fleet flush the same names, unless --local is given.
 
       Example: httpdnsd flush www.example.com
       Example: httpdnsd flush --below example.com
@@ -23,11 +23,9 @@ struct FlushCommand: ParsableCommand {
 
   @OptionGroup var control: ControlOptions
 
-  @Flag(help: "Also remove everything below the names.")
-  var below = false
+  @Flag(help: "Also remove everything below the names.") var below = false
 
-  @Flag(help: "Flush this daemon only, and not the others of its fleet.")
-  var local = false
+  @Flag(help: "Flush this daemon only, and not the others of its fleet.") var local = false
 
   @Argument(help: "Domain names, at most \(FlushRequest.mostNames). If none is given, everything is removed.")
   var names: [String] = []

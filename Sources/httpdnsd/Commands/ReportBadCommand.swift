@@ -1,4 +1,4 @@
-// ReportBadCommand.swift -- `httpdnsd report-bad NAME ADDRESS`: puts an address that does not work last.
+// ReportBadCommand.swift -- `httpdnsd report-bad NAME ADDRESS`: moves a failing address to the end.
 
 import ArgumentParser
 import Control
@@ -7,10 +7,10 @@ import DNSWire
 struct ReportBadCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "report-bad",
-    abstract: "Put an address that does not work last in a name's answers.",
+    abstract: "Move a failing address to the end of a name's answers.",
     discussion: """
-      Puts the address after all others in every answer to the name that contains it, for ranking.bad_for; the others \
-      keep rotating. An answer with no other address that works is not changed.
+      Moves the address to the end of every cached answer to the name, for ranking.bad_for; the others keep rotating. \
+      An answer with no other address that works is not changed.
 
       Example: httpdnsd report-bad www.example.com 192.0.2.7
 
@@ -20,11 +20,9 @@ struct ReportBadCommand: ParsableCommand {
 
   @OptionGroup var control: ControlOptions
 
-  @Argument(help: "The domain name.")
-  var name: String
+  @Argument(help: "The domain name.") var name: String
 
-  @Argument(help: "The IPv4 or IPv6 address.")
-  var address: String
+  @Argument(help: "The IPv4 or IPv6 address.") var address: String
 
   func validate() throws {
     try ControlOptions.check(name)
