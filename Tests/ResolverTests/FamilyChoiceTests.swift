@@ -1,5 +1,6 @@
 // FamilyChoiceTests.swift -- AAAA answers that are withheld while IPv6 is worse, on the simulated loop.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
@@ -35,7 +36,8 @@ private let (ipv4, ipv6, otherIPv6) = ("93.184.216.1", "2606:2800::1", "2606:280
   private func use(_ families: Duration? = .milliseconds(50)) {
     var settings = RankingSettings()
     settings.kinds = [.tcp(port: 443)]
-    settings.familyThreshold = families
+    settings.section.families = families == nil ? .both : .faster
+    if let families { settings.section.familyThreshold = families }
     scene.resolver.assumeIsolated { $0.useRanking(settings) }
   }
 

@@ -1,5 +1,6 @@
 // RankerHardTests.swift -- ranking where networks change, tables are full, and answers come that are not stored.
 
+import Configuration
 import DNSWire
 import EventLoop
 import FairShares
@@ -81,7 +82,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   }
 
   @Test func `a probe that ends on another network holds up neither its answer nor others`() throws {
-    use { ($0.kinds, $0.interval) = ([.tcp(port: 443)], .seconds(20)) }
+    use { ($0.kinds, $0.section.interval) = ([.tcp(port: 443)], .seconds(20)) }
     try ask(for: 3)
     #expect(prober.inFlight > 0)
     scene.network.change(to: 9)
@@ -106,7 +107,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   // MARK: Answers
 
   @Test func `an answer that is not stored changes nothing`() throws {
-    use { ($0.kinds, $0.answers) = ([.tcp(port: 443)], 1) }
+    use { ($0.kinds, $0.section.answers) = ([.tcp(port: 443)], 1) }
     try ask(for: 8)
     #expect(try addresses() == [good])
     let hash = try #require(ranker.entries.keys.first)
@@ -120,7 +121,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   }
 
   @Test func `an answer that comes in with a single address forgets those that were not shown`() throws {
-    use { ($0.kinds, $0.answers) = ([.tcp(port: 443)], 1) }
+    use { ($0.kinds, $0.section.answers) = ([.tcp(port: 443)], 1) }
     try ask(for: 8)
     provider.script = { question, _ in .answer(.addresses(question.name, "192.0.2.9", ttl: 600)) }
     _ = loop.run { await scene.resolver.refresh(name("www.example.com"), types: [(.a, 0)], onlyThese: false) }
@@ -131,7 +132,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   }
 
   @Test func `a new name shows the best of the addresses that are known, and the others are not lost`() throws {
-    use { ($0.kinds, $0.answers, $0.interval) = ([.tcp(port: 443)], 1, .seconds(60)) }
+    use { ($0.kinds, $0.section.answers, $0.section.interval) = ([.tcp(port: 443)], 1, .seconds(60)) }
     try ask(for: 8)
     #expect(try addresses("other.example") == [good])
     prober.milliseconds = { address, _ in address.description == slow ? 80 : nil }
@@ -140,7 +141,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   }
 
   @Test func `switched off, every answer shows all of its addresses again`() throws {
-    use { ($0.kinds, $0.answers) = ([.tcp(port: 443)], 1) }
+    use { ($0.kinds, $0.section.answers) = ([.tcp(port: 443)], 1) }
     try ask(for: 8)
     #expect(try addresses() == [good])
     use { _ in }
@@ -175,7 +176,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     }
     scene.prober.milliseconds = prober.milliseconds
     var settings = RankingSettings()
-    (settings.kinds, settings.interval) = ([.icmp], .seconds(60))
+    (settings.kinds, settings.section.interval) = ([.icmp], .seconds(60))
     scene.resolver.assumeIsolated { $0.useRanking(settings) }
     for _ in 0..<300 {
       _ = try scene.answer("www.example.com")
@@ -231,7 +232,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   }
 
   @Test func `a kept name is measured in every interval, used or not`() throws {
-    use { ($0.kinds, $0.interval) = ([.icmp], .seconds(60)) }
+    use { ($0.kinds, $0.section.interval) = ([.icmp], .seconds(60)) }
     _ = try addresses()
     ranker.stored(
       name("www.example.com"), .a, hash: try #require(ranker.entries.keys.first), isKept: true)
@@ -258,7 +259,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   @Test func `a used name is measured although a thousand others wait`() throws {
     let scene = many()
     var settings = RankingSettings()
-    (settings.kinds, settings.probesPerMinute) = ([.icmp], 20)
+    (settings.kinds, settings.section.probesPerMinute) = ([.icmp], 20)
     scene.resolver.assumeIsolated { $0.useRanking(settings) }
     for number in 0..<1500 {
       for _ in 0..<2 { _ = try scene.answer(ClientQuestion(name: "n\(number).x\(number).example", client: 1)) }
@@ -300,7 +301,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   // MARK: Reports
 
   @Test func `a report counts for an address that the answer does not show`() throws {
-    use { ($0.kinds, $0.answers) = ([.tcp(port: 443)], 1) }
+    use { ($0.kinds, $0.section.answers) = ([.tcp(port: 443)], 1) }
     try ask(for: 8)
     #expect(try addresses() == [good])
     #expect(reportBad(good) == BadAddressOutcome(moved: 1))
@@ -323,7 +324,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
         AddressReport(
           name: name("n\(number).example"), address: IPAddress(text: good)!, result: .works(milliseconds: 1))
       ])
-      #expect(scene.resolver.assumeIsolated { $0.makeConsole().take(batch) } == .taken(counted: 1, unknown: 0))
+      #expect(scene.resolver.assumeIsolated { $0.take(batch) } == .taken(counted: 1, unknown: 0))
     }
     #expect(ranker.reported.isEmpty)
   }

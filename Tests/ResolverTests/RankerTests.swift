@@ -1,5 +1,6 @@
 // RankerTests.swift -- when addresses are measured, and what becomes of answers, on the simulated loop.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
@@ -54,7 +55,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
 
   private func report(_ address: String, _ result: AddressReport.Result, _ text: String = "www.example.com") -> Int {
     let batch = ReportBatch([AddressReport(name: name(text), address: IPAddress(text: address)!, result: result)])
-    guard case .taken(let counted, _) = scene.resolver.assumeIsolated({ $0.makeConsole().take(batch) }) else { return -1 }
+    guard case .taken(let counted, _) = scene.resolver.assumeIsolated({ $0.take(batch) }) else { return -1 }
     return counted
   }
 
@@ -91,7 +92,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     loop.advance(by: .seconds(5))
     let found = try #require(report?.problems)
     #expect(found.count == 2)
-    #expect(found.first?.contains("the kernel refuses ping sockets; sysctl net.ipv4.ping_group_range=") == true)
+    #expect(found.first?.contains("the kernel refuses ping sockets; set sysctl net.ipv4.ping_group_range=") == true)
     #expect(found.last?.contains("this network answers connections to any address") == true)
   }
 
@@ -174,7 +175,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     let scene = ResolverScene(on: loop, [provider])
     scene.prober.milliseconds = { _, _ in 10 }
     var settings = RankingSettings()
-    (settings.kinds, settings.probesPerMinute) = ([.icmp], 20)
+    (settings.kinds, settings.section.probesPerMinute) = ([.icmp], 20)
     scene.resolver.assumeIsolated { $0.useRanking(settings) }
     return scene
   }
@@ -353,7 +354,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   // MARK: Fewer addresses
 
   @Test func `an answer shows the best addresses once one works, and the others are measured on`() throws {
-    use { ($0.kinds, $0.answers, $0.interval) = ([.tcp(port: 443)], 1, .seconds(60)) }
+    use { ($0.kinds, $0.section.answers, $0.section.interval) = ([.tcp(port: 443)], 1, .seconds(60)) }
     #expect(try addresses().count == 3)
     for _ in 0..<8 {
       loop.advance(by: .seconds(1))
@@ -380,7 +381,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   }
 
   @Test func `an answer that is composed again is as old as before, and expires when it would have`() throws {
-    use { ($0.kinds, $0.answers) = ([.tcp(port: 443)], 2) }
+    use { ($0.kinds, $0.section.answers) = ([.tcp(port: 443)], 2) }
     for second in 0..<599 {
       let message = try scene.answer("www.example.com")
       #expect(message.answers.allSatisfy { (UInt32(599 - second)...UInt32(601 - second)).contains($0.ttl) })
@@ -521,10 +522,12 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   }
 
   @Test func `switched off, neither a report nor report-bad does anything`() throws {
-    use { $0.takesReports = false }
+    use { $0.section.reports = false }
     _ = try addresses()
     #expect(report(good, .bad) == -1)
-    let outcome = loop.run { await scene.resolver.console { await $0.reportBad(IPAddress(text: good)!, of: name("www.example.com")) } }
+    let outcome = loop.run {
+      await scene.resolver.console { await $0.reportBad(IPAddress(text: good)!, of: name("www.example.com")) }
+    }
     #expect(outcome == BadAddressOutcome(isOff: true))
     #expect(Set(try (0..<3).map { _ in try addresses()[0] }).count == 3)
   }

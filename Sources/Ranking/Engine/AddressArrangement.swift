@@ -1,5 +1,6 @@
 // AddressArrangement.swift -- orders the addresses of answers by the ranker's measurements and reports.
 
+import Configuration
 import DNSWire
 import EventLoop
 import MessageCache
@@ -51,10 +52,10 @@ extension Ranker {
   private func shortened(
     _ order: AddressOrder, of addresses: [[UInt8]], _ name: DomainName, isPlain: Bool
   ) -> [[UInt8]]? {
-    guard settings.answers > 0, addresses.count > settings.answers, order.hasWorking, isPlain,
+    guard settings.section.answers > 0, addresses.count > settings.section.answers, order.hasWorking, isPlain,
       !kinds(for: name).isEmpty
     else { return nil }
-    return order.indices.prefix(settings.answers).map { addresses[$0] }
+    return order.indices.prefix(settings.section.answers).map { addresses[$0] }
   }
 
   /// The addresses that take turns at the front of a measured answer; empty before its first measurement.
@@ -104,7 +105,7 @@ extension Ranker {
   /// - Returns: whether it was replaced; nil if its set of addresses stays the same, so that only the order may change.
   private func resize(_ hash: UInt64, _ name: DomainName, _ order: AddressOrder, _ run: AddressRun) -> Bool? {
     let isShortened = entries[hash]?.all != nil
-    guard settings.answers > 0 || isShortened, entries[hash] != nil, let copy = cache.copy(hash: hash),
+    guard settings.section.answers > 0 || isShortened, entries[hash] != nil, let copy = cache.copy(hash: hash),
       let parts = KeyParts(copy.key), let shown = cache.addressRun(octets: run.addresses[0].count, hash: hash)
     else { return nil }
     let isPlain = !parts.scope.dnssecOK && !copy.isAuthenticated

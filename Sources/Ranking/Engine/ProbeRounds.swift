@@ -3,6 +3,7 @@
 // All answers share the probes in flight, the budget of a minute and the measurements: an address that two answers have
 // is measured once. Probes that may not begin yet wait; those of the most used names go first. Resolver's loop only.
 
+import Configuration
 import DNSWire
 import EventLoop
 import MessageCache
@@ -24,9 +25,9 @@ final class ProbeRounds {
   var table = MeasurementTable()
   /// Called at the end of each round.
   var onEnd: ((ProbeRound) -> Void)?
-  /// Called when a round has to make room for one of a name that is used more.
+  /// Called when a round is dropped in favour of one of a more used name.
   var onDisplaced: ((UInt64) -> Void)?
-  /// Called when probes that waited were sent, and the time of the next one is known.
+  /// Called after waiting probes were sent and `waitingDue` was updated.
   var onWait: (() -> Void)?
   let prober: any AddressProber
   private let network: CurrentNetwork
@@ -41,7 +42,7 @@ final class ProbeRounds {
   private var rounds: [UInt64: ProbeRound] = [:]
   /// Probes that have not begun.
   private var waiting: [ProbeJob] = []
-  /// When the next waiting probe may begin; `max` if no probe waits, or if all wait for the end of another one.
+  /// When the next waiting probe may begin; `max` if no probe waits, or if all wait for a probe in flight.
   private(set) var waitingDue = Int64.max
   /// The uses of the least used name with a waiting probe, when the probes were last sorted.
   private var leastUses: UInt32 = 0
@@ -57,12 +58,12 @@ final class ProbeRounds {
     log: @escaping @Sendable (String) -> Void
   ) {
     (self.settings, self.network, self.prober, self.loop, self.log) = (settings, network, prober, loop, log)
-    pacing = ProbePacing(perMinute: settings.probesPerMinute)
+    pacing = ProbePacing(perMinute: settings.section.probesPerMinute)
     prober.prepare(settings.allKinds)
   }
 
   private var now: Int64 { loop.now.nanoseconds }
-  private var interval: Int64 { settings.interval.nanoseconds }
+  private var interval: Int64 { settings.section.interval.nanoseconds }
 
   /// The measurement of an address on this network; nil if it was never measured, or has expired.
   func known(_ address: IPAddress, _ kind: ProbeKind) -> Measurement? {
@@ -106,7 +107,7 @@ final class ProbeRounds {
   /// Applies new settings: cancels all probes, and forgets their rounds.
   func use(_ settings: RankingSettings) {
     self.settings = settings
-    pacing.restart(perMinute: settings.probesPerMinute)
+    pacing.restart(perMinute: settings.section.probesPerMinute)
     prober.cancelAll()
     canary.gaveUp(now: now)
     canaries = [:]
@@ -114,7 +115,7 @@ final class ProbeRounds {
     prober.prepare(settings.allKinds)
   }
 
-  /// Whether the probes of a name with this many uses may wait. Removes the least used name if too many probes wait.
+  /// Whether the probes of a name with this many uses may wait. A full queue drops a name with fewer uses.
   func hasRoom(for uses: UInt32) -> Bool {
     guard waiting.count >= ProbeRounds.mostWaiting else { return true }
     guard uses > leastUses, let least = waiting.min(by: { $0.round.uses < $1.round.uses })?.round else { return false }
@@ -190,7 +191,7 @@ final class ProbeRounds {
     counters.deferred += 1
   }
 
-  /// When the next waiting probe may begin; `max` if no probe waits, or if all wait for the end of another one.
+  /// When the next waiting probe may begin; `max` if no probe waits, or if all wait for a probe in flight.
   private func nextProbe() -> Int64 {
     let now = now
     if waiting.isEmpty { return .max }

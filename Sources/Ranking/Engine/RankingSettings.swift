@@ -10,18 +10,8 @@ package struct RankingSettings: Equatable, Sendable {
   package var kinds: [ProbeKind] = []
   /// The kinds of probes for names that match a pattern.
   package var domains: [NamePattern: [ProbeKind]] = [:]
-  /// The time between two measurements of an address in use.
-  package var interval = Duration.seconds(600)
-  /// Maximum probes in any minute.
-  package var probesPerMinute = 60
-  /// Maximum addresses in an answer; 0 for all.
-  package var answers = 0
-  /// AAAA records are withheld if IPv6 fails or is slower by this much; nil to always answer both families.
-  package var familyThreshold: Duration?
-  /// Whether programs may report addresses.
-  package var takesReports = true
-  /// How long a reported address stays last.
-  package var badFor = Duration.seconds(600)
+  /// The section; `probe` and `domains` are empty here, and `family_threshold` has its default if it is not used.
+  package var section = Configuration().ranking
   /// Prefixes that count as private in addition to the built-in ones (`names.rebind_prefixes`).
   package var privatePrefixes: [IPPrefix] = []
 
@@ -29,20 +19,20 @@ package struct RankingSettings: Equatable, Sendable {
   package init() {}
 
   package init(_ configuration: Configuration) {
-    let section = configuration.ranking
+    section = configuration.ranking
     kinds = section.probe.map { ProbeKind($0) }
     domains = section.domains.mapValues { $0.map { ProbeKind($0) } }
-    interval = section.interval
-    probesPerMinute = section.probesPerMinute
-    answers = section.answers
-    familyThreshold = section.families == .faster ? section.familyThreshold : nil
-    takesReports = section.reports
-    badFor = section.badFor
+    // What has no effect must not make two settings differ.
+    (section.probe, section.domains) = ([], [:])
+    if section.families != .faster { section.familyThreshold = Configuration().ranking.familyThreshold }
     privatePrefixes = configuration.names.rebindPrefixes
   }
 
   /// Whether any name is measured.
   package var measures: Bool { !kinds.isEmpty || domains.values.contains { !$0.isEmpty } }
+
+  /// AAAA records are withheld if IPv6 fails or is slower by this much; nil to always answer both families.
+  var familyThreshold: Duration? { section.families == .faster ? section.familyThreshold : nil }
 
   /// Whether the families of a name are compared.
   var comparesFamilies: Bool { familyThreshold != nil && measures }
@@ -67,7 +57,7 @@ package struct RankingSettings: Equatable, Sendable {
   /// Whether an address may be measured: a DNS answer must not make the daemon probe arbitrary hosts.
   ///
   /// - Parameter isListed: whether a pattern of `domains` matches the name. Only then may addresses be measured that
-  ///   the public Internet does not route, such as private ones.
+  ///   are not globally routable, such as private ones.
   func mayMeasure(_ address: IPAddress, isListed: Bool) -> Bool {
     let octets = address.octets
     guard isListed else { return !RebindFilter.isPrivate(octets) && !privatePrefixes.contains { $0.contains(address) } }
