@@ -1,7 +1,26 @@
 // Refresher.swift -- refreshes names in use before they expire: which names, when, and at what cost.
 //
-// Resolver's loop only. It has one timer, for the next event. A name that is not in use costs only its place in the
-// queue.
+// Every transfer may be billed, so a name is refreshed only as long as clients use it. The hot path does not report hits; the
+// entry in the cache counts them, and carries the heat of the name on. So the refresher looks only when an entry is due:
+//
+// 1. An answer that was stored is due after the part `refresh.at` of its lifetime (`RefreshTiming`), somewhat earlier or later
+//    by chance. Answers of one turn of the loop get the same jitter, so that those with equal lifetimes stay together.
+// 2. When it is due, `HeatPolicy` decides. An answer with `hot_hits` hits is refreshed; then its name is, until
+//    `give_up_after` refreshes in a row had no hit. Any other answer gets one last look shortly before it expires, since
+//    clients may have come late.
+// 3. Questions for the same source gather in a batch for a twentieth of the lifetime, at most 30 s; as many names as the
+//    dialect and the budget allow (`RefreshBatches`).
+// 4. In a fleet, the daemon that has the lease refreshes for all. The others adopt its answer, or look again later.
+// 5. The budget pays for the batch (`RefreshSpending`). What it cannot pay for is tried again while the entry lives, and on the
+//    keep list also afterwards. The resolver asks the source, stores the answers, and calls `schedule` for each: back to 1.
+//
+// Names of `refresh.keep` are refreshed whether or not they are used, and retried with growing pauses. `Preload` resolves them
+// and those of `refresh.preload` at the start and on another network, there also hot names, and after a flush what went.
+//
+// No element of the queue is searched for to move or remove it. Whether the entry with its hash is still due then follows from
+// the entry, whose time of storage gives the same due time or last look, or from its `Status`, whose time counts alone. Any
+// other element is outdated. So a reload that changes the timing keeps the earlier one.
+// Resolver's loop only, and one timer. A name that is not in use costs only its place in the queue.
 
 import Configuration
 import DNSWire
@@ -361,11 +380,11 @@ package final class Refresher: @unchecked Sendable {
   private func isCurrent(_ element: DueQueue.Element, _ state: EntryState) -> Bool {
     if let due = statuses[element.ticket]?.due { return due == element.due }
     let lifetime = state.expiresAt - state.storedAt
-    func isDue(by timing: RefreshTiming) -> Bool {
+    func matches(_ timing: RefreshTiming) -> Bool {
       element.due == timing.due(storedAt: state.storedAt, lifetime: lifetime, jitter: jitter(state.storedAt))
         || element.due == timing.lastLook(storedAt: state.storedAt, lifetime: lifetime)
     }
-    return isDue(by: timing) || earlierTiming.map(isDue(by:)) ?? false
+    return matches(timing) || earlierTiming.map(matches) ?? false
   }
 
   private func isDue(_ element: DueQueue.Element, now: Int64) {

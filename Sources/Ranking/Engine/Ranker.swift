@@ -1,10 +1,34 @@
 // Ranker.swift -- measures the addresses of names in use in the background, and orders cached answers.
 //
-// No client waits for a measurement: a new answer is ordered by earlier measurements, and its addresses are measured
-// after it was sent. Each such answer has an entry, and a timer looks at the entry from time to time. If the answer had
-// hits since its last measurement, a round measures its addresses; otherwise the next look follows later. Resolver's
-// loop only.
+// No client waits for a measurement, and the hot path does not change: it serves the cached order, in which the best addresses
+// take turns at the front. So an answer is ordered by earlier measurements when it is stored, and the cached answer is ordered
+// again when a round of measurements has ended.
+//
+// 1. `arrange` orders a new answer before it is stored. It may also shorten the answer (`ranking.answers`) or replace it by
+//    NODATA (`ranking.families`); the entry then keeps the omitted addresses, which are measured like the others.
+// 2. `stored` makes an entry for the answer, if its name is to be measured and there is more than one address to choose from,
+//    counting those of the other family if families are compared.
+// 3. A timer looks at entries from time to time. If the answer had hits since its last measurement, a round begins;
+//    otherwise the next look follows, at growing intervals up to a minute. Names of `ranking.domains` are measured at once when
+//    they are stored, those of the keep list in every interval, both without hits. An entry ends with its answer; that of a
+//    name of the keep list ends when the cache has the answer no longer.
+// 4. A round measures at most eight addresses, each by the first kind of probe that the address answers (`ProbeRounds`). All
+//    answers share the probes: an address that two names have is measured once in an interval. If there are too many, names
+//    that are used more go first.
+// 5. After a round the answer is ordered, the families are compared (`FamilyChoice`), and the next look is planned: after the
+//    interval, or after five seconds for an address that has failed once.
+//
+// Reports of programs (`AddressReports`) put an address last for a while, unless that leaves none, or end that. After a
+// change of network all failures are forgotten, withheld answers are restored, and each name is measured again when it is
+// next used.
+//
+// A DNS answer must not make the daemon scan hosts: `RankingSettings.mayMeasure` excludes private addresses for names that
+// are not listed, the number of probes in a minute is limited, and clients and domains have shares of the entries.
+//
+// Invariants: `entryCounts` has the number of entries of each client and each domain. Each entry has at least one element in
+// `looks` with its `dueAt`, or a round in progress; elements with another time are outdated. Resolver's loop only.
 
+import Configuration
 import DNSWire
 import EventLoop
 import FairShares
@@ -59,6 +83,7 @@ package final class Ranker {
   private var looks = DueQueue()
   private let timer = OwnedTimer()
   private var timerAt = Int64.max
+  private var isClosed = false
 
   /// Maximum answers that are measured.
   static let mostEntries = 10_000
@@ -86,7 +111,7 @@ package final class Ranker {
     self.network = network
     self.loop = loop
     rounds = ProbeRounds(settings, on: network, prober: prober, loop: loop, log: log)
-    reports = AddressReports(badFor: settings.badFor.nanoseconds)
+    reports = AddressReports(badFor: settings.section.badFor.nanoseconds)
     reportsSince = loop.now
     rounds.onEnd = { [weak self] in self?.ended($0) }
     rounds.onDisplaced = { [weak self] hash in
@@ -102,10 +127,10 @@ package final class Ranker {
   package func measures(_ hash: UInt64) -> Bool { entries[hash] != nil }
 
   /// Whether programs may report addresses.
-  package var takesReports: Bool { settings.takesReports }
+  package var takesReports: Bool { settings.section.reports }
 
   private var now: Int64 { loop.now.nanoseconds }
-  private var interval: Int64 { settings.interval.nanoseconds }
+  private var interval: Int64 { settings.section.interval.nanoseconds }
 
   // MARK: Answers in use
 
@@ -194,7 +219,7 @@ package final class Ranker {
 
   private func arm() {
     let next = min(looks.earliestDue ?? .max, rounds.waitingDue)
-    guard next < timerAt || !timer.isSet && next < .max else { return }
+    guard !isClosed, next < timerAt || !timer.isSet && next < .max else { return }
     timer.cancel()
     timerAt = next
     timer.set(after: .nanoseconds(max(0, next - now)), on: loop, for: self) {
@@ -294,9 +319,9 @@ package final class Ranker {
     loop.assertCurrent()
     guard settings != self.settings || rounds.prober.problem != nil else { return }
     restoreAll()
-    if settings.answers != self.settings.answers || !settings.measures { showAll() }
+    if settings.section.answers != self.settings.section.answers || !settings.measures { showAll() }
     self.settings = settings
-    reports.badFor = settings.badFor.nanoseconds
+    reports.badFor = settings.section.badFor.nanoseconds
     rounds.use(settings)
     guard !settings.measures else { return networkHasChanged() }
     timer.cancel()
@@ -306,6 +331,7 @@ package final class Ranker {
 
   /// Cancels all probes and timers.
   package func close() {
+    isClosed = true
     timer.cancel()
     reportTimer.cancel()
     rounds.prober.cancelAll()

@@ -1,6 +1,27 @@
 // ProviderHealth.swift -- what transfers and handshakes say about a provider and its servers, and the handshakes themselves.
 //
-// Resolver's loop only. `ServerOrder`, `Patience` and `AccountPause` decide; this file carries events to them.
+// The obvious way is to count failures and to call a provider dead after some of them. But a name whose own servers hang looks
+// like a dead provider to each of its clients, and any client can own such a name: a few questions for it would switch the
+// provider off for all clients. And a provider that was called dead wrongly costs every name its answer. So this code does not
+// find out whose fault a failure is. Each observation has the smallest consequence that it can justify:
+//
+// * A transfer without a verdict sends its own question on, to the next server and then to the next upstream
+//   (`Consequence`). Other questions notice nothing.
+// * A provider that gives no verdict for two seconds, though several names were asked for, is asked as before. But questions
+//   wait for it a short time only before the next upstream is asked as well (`Patience`). The first verdict ends that.
+// * A server loses its place as the first one to another one that gives verdicts, never by failures alone (`ServerOrder`).
+// * A server is left out only if it cannot be reached: a connection is refused, or it gives no sign of life, in a handshake
+//   that is made because requests are unanswered for three times the usual time. No name can cause that. Handshakes carry no
+//   request, so they are not billed, and go on until the server is back.
+// * A provider is not asked at all only if every server is left out, or if the service itself says something about the account
+//   (`AccountPause`): a wrong signature, an account that is switched off, no quota, a request to slow down.
+//
+// What is bounded: one handshake with a server at a time, with three servers in a second, and fewer after ten minutes without
+// a question; one trial in half a minute during a pause. After a refresh without a verdict refreshes wait for five seconds,
+// since clients' questions find out by themselves.
+//
+// The rules are values without clock and loop, with tables as tests. This file carries events to them, makes the handshakes
+// that they want, and says what changes. Resolver's loop only.
 
 import Configuration
 import DNSWire
