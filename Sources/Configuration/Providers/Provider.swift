@@ -19,11 +19,11 @@ extension Configuration {
     public var path = ProviderURL.aliDNS.path
     /// PEM file with further certificate authorities to trust; empty means none.
     public var caFile: String?
-    /// SHA-256 of public keys in Base64; if there are any, a server needs one of them.
+    /// SHA-256 of public keys, as `sha256//` and Base64; if there are any, a server needs one of them.
     public var pins: [String] = []
     /// Plain resolvers that find servers given by name; empty means LocalDNS.
     public var bootstrap: [ResolverAddress] = []
-    /// HTTP or SOCKS proxy, which also finds servers given by name. The environment's is ignored.
+    /// HTTP or SOCKS proxy, `http://HOST:PORT` or `socks5h://HOST:PORT`, which also finds servers given by name. The environment's is ignored.
     public var proxy: CredentialURL?
     /// Address family of connections to the service.
     public var family = Family.auto
@@ -33,7 +33,7 @@ extension Configuration {
     public var attemptsBeforeSwitch = 3
     /// Time after a switch until the first server is tried again.
     public var returnToFirst: Duration = .seconds(600)
-    /// Client subnet to send; `"from-client"` means that of the query. RFC 7871.
+    /// Client subnet to send (RFC 7871); `"from-client"` means that of the query.
     public var clientSubnet = ClientSubnet.none
     /// Whether clients get the AD bit of this provider's answers.
     public var trustsAD = false
@@ -41,7 +41,7 @@ extension Configuration {
     public var requestsPerSecond = 0
     /// Connections to one server, at most three quarters of them for one client.
     public var connections = 64
-    /// Billing units in a day, then the next provider is asked; 0 means no limit. A day of UTC.
+    /// Billing units in a day of UTC, then the next provider is asked; 0 means no limit.
     public var unitsPerDay = 0
     /// Share of `units_per_day` for names in use and those of `refresh.keep`.
     public var unitsReserve = 0.1

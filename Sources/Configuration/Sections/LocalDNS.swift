@@ -3,7 +3,7 @@
 extension Configuration {
   /// The network's own resolvers.
   public struct LocalDNS: Hashable, Sendable {
-    /// Resolvers in their order; `"system"` stands for those of the network. Empty disables LocalDNS.
+    /// Resolvers in their order; `"system"` stands for those of the network, and `[]` for none.
     public var servers: [LocalServer] = [.system]
     /// When LocalDNS steps in for a name that is the providers'.
     public var fallback = Fallback.onFailure
