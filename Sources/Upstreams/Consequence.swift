@@ -19,7 +19,7 @@ package enum Consequence: Hashable, CaseIterable, Sendable {
   /// A limit of this provider that the configuration sets, `requests_per_second` or `units_reserve`: the next provider may be
   /// asked, LocalDNS not.
   case limit
-  /// One of our own limits: no other upstream is asked.
+  /// One of our own limits: LocalDNS is not asked, and no other provider once the clients are answered.
   case ours
 
   /// Whether LocalDNS may be asked instead.

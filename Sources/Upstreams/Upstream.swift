@@ -138,7 +138,7 @@ package struct UpstreamTraits: Sendable {
 package struct UpstreamPace: Sendable {
   /// Whether it gives no verdicts, so that questions wait for it for `shortPatience` only.
   package var isSilent = false
-  /// No other upstream is asked beside it before that time, and no other upstream's answer is given.
+  /// No other upstream is asked beside it before that time, and no held answer of LocalDNS is given.
   package var shortPatience = Duration.zero
   /// When it gave its verdicts.
   package var verdicts = VerdictTimes()

@@ -207,7 +207,7 @@ extension UpstreamFailure {
     .notAsked)
   /// The daemon is stopping; the failure says nothing about the question.
   package static let ending = UpstreamFailure(.notReady, "httpdnsd is shutting down", .ours)
-  /// One of the provider's limits prevented the transfer, and LocalDNS may not be asked.
+  /// One of our own limits prevented the transfer, so LocalDNS's answer does not count.
   package static let limitedBefore = UpstreamFailure(.other, "one of our own limits", .limit)
   package static let failedLately = UpstreamFailure(.cachedError, "failed a moment ago", .ours)
   package static let ownProbe = UpstreamFailure(.other, "one of our own probes", .ours)

@@ -122,7 +122,7 @@ private enum Event {
         state.markLocalDNSAsked()
         state.localDNSStarted(on: 1)
       case .localDNS(let result, let isImpatient):
-        state.localDNSStopped()
+        state.localDNSStopped(hasAnswer: result.answer != nil)
         let action = state.localDNSAttemptEnded(
           result, isImpatient: isImpatient, timeout: .seconds(2), isSearched: isSearched, now: now)
         words = [word(action)]
@@ -135,7 +135,7 @@ private enum Event {
         switch state.providerDenies(denied) {
         case .waits: words = ["wait"]
         case .data(let result): words = [word(result)]
-        case .localDNSWasAsked: words = ["confirmed"]
+        case .localDNSWasAsked(let isConfirmed): words = [isConfirmed ? "confirmed" : "unconfirmed"]
         case .asksLocalDNS: words = ["ask localdns"]
         }
       case .connects(let time, let isImpatient):
@@ -262,6 +262,9 @@ private enum Event {
     }
     #expect(Self.outcome([.asks(200), .isUnsure]) == "provider")
     #expect(Self.outcome([.asks(200), .asksLocalDNS, .isUnsure]) == "wait")
+    // LocalDNS has answered already.
+    #expect(Self.outcome(Self.held + [.isUnsure]) == "wait")
+    #expect(Self.outcome(Self.held + [.isUnsure, .ends(Self.silent)]) == "localdns")
   }
 
   @Test func `NXDOMAIN below a search domain`() {
@@ -272,6 +275,8 @@ private enum Event {
       .attempt, .asks(200), .time(1000, Self.options()), .asksLocalDNS, .localDNS(Self.localDenied),
     ]
     #expect(Self.outcome(denied + [.denies], isSearched: true) == "confirmed")
+    let failed = denied.dropLast() + [.localDNS(Self.silent), .denies]
+    #expect(Self.outcome(Array(failed), isSearched: true) == "unconfirmed")
     // What was dropped after another provider's verdict is asked for again.
     let dropped = Self.held + [.attempt, .ends(Self.failure(.verdict)), .denies]
     #expect(Self.outcome(dropped, isSearched: true) == "ask localdns")

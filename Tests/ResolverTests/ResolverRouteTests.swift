@@ -147,12 +147,14 @@ import Testing
     #expect(local.asked.count == 1)
   }
 
-  @Test func `an empty answer gives way to LocalDNS's, asked beside the provider`() throws {
+  /// LocalDNS is asked after a second, and answers after the provider or before it.
+  @Test(arguments: [900, 100])
+  func `an empty answer gives way to LocalDNS's, asked beside the provider`(latency: Int) throws {
     var empty = HTTPDNSAnswer.negative(.noError)
     empty.isEmptyAmbiguous = true
     let slow = provider("slow") { [empty] _, _ in .answer(empty, after: .milliseconds(1200)) }
     let local = ScriptedLocalDNS(on: loop) { question, _ in
-      .answer(.addresses(question.name, "198.51.100.1"), after: .milliseconds(900))
+      .answer(.addresses(question.name, "198.51.100.1"), after: .milliseconds(latency))
     }
     let scene = ResolverScene(on: loop, [slow], local: local)
     #expect(try scene.answer("www.example.com").addresses == ["198.51.100.1"])

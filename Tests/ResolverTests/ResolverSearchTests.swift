@@ -145,11 +145,12 @@ import Testing
     #expect(local.asked.isEmpty)
   }
 
-  @Test func `a network that is silent confirms nothing for long`() throws {
+  @Test(arguments: [Configuration.SearchDomains.afterNXDOMAIN, .first])
+  func `a network that is silent confirms nothing for long`(order: Configuration.SearchDomains) throws {
     let (provider, local) = (provider(), network())
     let answering = local.script
     local.script = { _, _ in .silence }
-    let scene = scene(provider, local)
+    let scene = scene(provider, local) { $0.routes[4].search = order }
     #expect(try scene.answer("web.corp.example").responseCode == .nxDomain)
     local.script = answering
     loop.advance(by: .seconds(6))

@@ -4,23 +4,27 @@
 // simple to ask one after the other, but then each silent provider costs every client its whole timeout. So the next
 // upstream is also asked beside one that has not replied in time, and results arrive in any order:
 //
-// * While the last provider gives verdicts, patience is usual: LocalDNS is asked after a second, and its answer is held
-//   until the providers' timeout. A verdict that comes before that is given instead.
-// * While that provider is silent, patience is short (four times its usual round trip): the next provider is asked, then
-//   LocalDNS, and the first answer is given. LocalDNS's still waits until the last provider was asked and had its time.
-// * A provider's answer is given at once. After a verdict without data (SERVFAIL) the remaining providers are asked, but
-//   LocalDNS's answer no longer counts: it is dropped if it is held, and ignored if it comes. So it is after our own limits.
-// * NXDOMAIN below a search domain of the network decides nothing: LocalDNS counts again, and its data wins.
-// * When `stale_wait` is over, and at the last moment, the clients get what there is: the held answer, a verdict, an empty
-//   answer that may mean "not in the list", else stale data or a failure.
+// * While the provider asked last gives verdicts, if only to other questions, patience is usual. A second after the question
+//   began, or got a connection, LocalDNS is asked, and not the next provider. Its answer is held until the longest timeout of
+//   the route's providers, counted from the start of the question. A provider's answer that comes before that is given
+//   instead.
+// * While the provider asked last is silent, patience is short (four times its usual round trip): the next provider is
+//   asked, then LocalDNS. A provider's answer is given at once; LocalDNS's waits until the route's last provider was asked and
+//   had its short time.
+// * A verdict without data (SERVFAIL) lets the remaining providers be asked, but LocalDNS's answer no longer counts: it is
+//   dropped if it is held, and ignored if it comes. The same holds after our own limits.
+// * NXDOMAIN below a search domain of the network decides nothing: LocalDNS counts again, and wins if it knows the name.
+// * An empty answer that may mean "not in the list" is worth less than LocalDNS's answer.
+// * When `stale_wait` is over, and at the last moment, the clients get what there is: the held answer; after a verdict stale
+//   data or SERVFAIL; an empty answer that may mean "not in the list"; else stale data or a failure.
 //
-// What arrives after the clients have been answered is stored; LocalDNS's answer is not if they got an upstream's answer,
-// a provider has decided, or a fresh answer is cached. A question that has lost its place to another one (`isDisplaced`)
-// asks no further upstream.
+// What arrives after the clients have been answered is stored; LocalDNS's answer is not if they got an answer, a provider has
+// decided, or a fresh answer is cached. A question that has lost its place to another one (`isDisplaced`) asks no further
+// upstream.
 //
 // Each event is a function that changes the state and returns what the resolver does about it. Nothing in here asks,
 // waits or answers. Repeated queries start an attempt a second at most, and none while `ResolverSettings.mostAttempts` are
-// in progress; beside these, each provider is asked once, and LocalDNS once unless its answer was dropped.
+// in progress. In what one attempt starts, each provider is asked once, and LocalDNS once unless its answer was dropped.
 
 import EventLoop
 import MessageCache
@@ -64,7 +68,7 @@ struct FetchState {
   private(set) var isRefresh: Bool
   /// Whether the clients have been answered.
   private(set) var isAnswered = false
-  /// Whether that was with an upstream's answer, not with stale data or a failure.
+  /// Whether that was with an answer, not with stale data or a failure.
   private var hasAnswer = false
   /// Whether another question has its place while its transfers have not ended.
   private(set) var isDisplaced = false
@@ -74,8 +78,8 @@ struct FetchState {
   /// The place in the route of the next provider to ask.
   private(set) var nextProvider = 0
   private var askedProviders = 0
-  /// How long the provider that was asked last has, and until when. Before that a held answer of LocalDNS is not given, unless
-  /// stale data is due or the last moment has come.
+  /// The short patience with the provider that was asked last, and its end. Before that a held answer of LocalDNS is not given,
+  /// unless stale data is due, the last moment has come, or the last attempt fails.
   private var providerTime = Duration.zero
   private var providerEnd: BootInstant
   /// When the next upstream is asked as well; nil if none is.
@@ -89,9 +93,10 @@ struct FetchState {
 
   /// The network whose LocalDNS was asked last; before that, the one on which it began.
   private(set) var network: UInt32
-  /// Whether LocalDNS had its turn, and whether it is being asked.
+  /// Whether LocalDNS had its turn, whether it is being asked, and whether it had an answer.
   private(set) var hasAskedLocal = false
   private var isAskingLocal = false
+  private var hasLocalAnswer = false
   /// Whether a provider's verdict or one of our limits excludes LocalDNS's answer.
   private var isDecided = false
   /// The answer to give if no better one arrives in time: LocalDNS's while a provider is asked, or a provider's empty one
@@ -257,7 +262,7 @@ struct FetchState {
   mutating func localDNSStarted(on network: UInt32) { (isAskingLocal, self.network) = (true, network) }
 
   /// LocalDNS has replied, or failed; `localDNSAttemptEnded` follows if it was asked beside the providers.
-  mutating func localDNSStopped() { isAskingLocal = false }
+  mutating func localDNSStopped(hasAnswer: Bool) { (isAskingLocal, hasLocalAnswer) = (false, hasAnswer) }
 
   /// LocalDNS, which was asked beside the providers, has ended. A provider's answer is preferred as long as its attempt has
   /// time.
@@ -278,25 +283,25 @@ struct FetchState {
   /// Nothing but LocalDNS is left.
   ///
   /// - Parameter lastResort: an answer that is given if LocalDNS has none.
-  /// - Returns: whether LocalDNS, which is asked beside the providers, may have a better one.
+  /// - Returns: whether LocalDNS, which is asked beside the providers, has a better one, or may have.
   mutating func holdForLocalDNS(or lastResort: FetchResult?) -> Bool {
     if isAskingLocal { held = held ?? lastResort }
-    return isAskingLocal
+    return isAskingLocal || held?.source.isLocalDNS ?? false
   }
 
   /// What follows a provider's NXDOMAIN below a search domain.
   enum AfterNXDOMAIN {
     /// LocalDNS is being asked; the NXDOMAIN is given if it does not answer in time.
     case waits
-    /// LocalDNS has data.
+    /// LocalDNS knows the name.
     case data(FetchResult)
-    /// LocalDNS had its turn and has no data.
-    case localDNSWasAsked
+    /// LocalDNS had its turn, and either failed or has said NXDOMAIN as well.
+    case localDNSWasAsked(isConfirmed: Bool)
     /// LocalDNS has not been asked, and is now.
     case asksLocalDNS
   }
 
-  /// A provider has said NXDOMAIN below a search domain: LocalDNS counts again, whatever another provider has failed with.
+  /// A provider has said NXDOMAIN below a search domain: LocalDNS counts again, whatever another one has failed with before.
   mutating func providerDenies(_ result: FetchResult) -> AfterNXDOMAIN {
     isDecided = false
     if isAskingLocal {
@@ -304,10 +309,11 @@ struct FetchState {
       return .waits
     }
     if let held, held.nameExists { return .data(held) }
-    return hasAskedLocal ? .localDNSWasAsked : .asksLocalDNS
+    return hasAskedLocal ? .localDNSWasAsked(isConfirmed: hasLocalAnswer) : .asksLocalDNS
   }
 
-  /// The machine is on another network: LocalDNS's answer of the one before is dropped, and the current one is asked.
+  /// The machine is on another network: LocalDNS's answer of the one before is dropped, and the current one is asked if the
+  /// route falls back.
   ///
   /// - Returns: whether there was such an answer.
   mutating func networkIsAnother(_ number: UInt32, now: BootInstant) -> Bool {

@@ -15,7 +15,7 @@ extension Resolver {
   func refreshServed(_ asked: ResolverQuestion, for client: ClientKey) {
     let now = loop.now
     let domain = DomainKey(of: asked.question.name)
-    guard inFlight[asked.key] == nil, !admission.isFull, !hasNobodyToAsk(asked, domain) else { return }
+    guard inFlight[asked.key] == nil, !admission.isFull, !mayAskNoUpstream(asked, domain) else { return }
     let entry = store.find(asked, now: now)
     // Without stale data the client would have had to wait, so the limits of clients apply.
     guard store.freshAnswer(to: asked, entry, now: now) != nil else {
@@ -83,7 +83,7 @@ extension Resolver {
         var result = composer.finish(reply.answer, from: provider, source, to: fetch.asked)
         fleet?.share(reply.answer, result.answer, to: fetch.asked, from: provider, sentAt: sentAt)
         // An empty reply may mean "not in the list", which says nothing about a name that was in the list.
-        if result.answer?.isAmbiguous == true { result.result = .failure(.unserved) }
+        if result.answer?.isAmbiguous == true { result = .failure(.unserved) }
         // Below a search domain one provider's NXDOMAIN does not suffice.
         return end(fetch, fetch.route.isSearched ? result.unlessNXDOMAIN : result)
       case .failure(let reason): return end(fetch, .failure(reason))

@@ -28,20 +28,22 @@ extension Resolver {
     guard wasNXDOMAIN else { return nil }
     fetch.trace(TrailStep("the providers", "NXDOMAIN a moment ago"))
     if result.answer != nil || fetch.state.isRefresh { return result }
-    return composer.denial(.nxDomain, of: fetch.asked).unconfirmed
+    return composer.ownNegativeAnswer(.nxDomain, of: fetch.asked).unconfirmed
   }
 
-  /// The result after a provider's answer: for NXDOMAIN below a search domain LocalDNS is asked as well, and its data wins.
+  /// The result after a provider's answer: for NXDOMAIN below a search domain LocalDNS is asked as well, and wins if it knows
+  /// the name.
   func afterNXDOMAIN(_ fetch: Fetch, _ result: FetchResult) async -> FetchResult {
     // A name with an alias exists, wherever the alias leads.
     guard let answer = result.answer, answer.isNXDOMAIN, maySearch(fetch.route) else { return result }
     let (question, route) = (fetch.question, fetch.route)
     nxdomainNames.note(question, route, for: max(answer.lifetime, route.ttl.highestFallback), now: loop.now)
     fetch.trace(TrailStep(result.source.name, "no such name"))
+    if fetch.state.isDisplaced { return result.unconfirmed }
     switch fetch.state.providerDenies(result.unconfirmed) {
     case .waits: return .failure(.unserved)
     case .data(let held): return held
-    case .localDNSWasAsked: return result
+    case .localDNSWasAsked(let isConfirmed): return isConfirmed ? result : result.unconfirmed
     case .asksLocalDNS:
       let local = await askLocal(fetch, isFallback: true)
       if local.nameExists { return local }
@@ -109,7 +111,7 @@ extension FetchResult {
   }
 
   /// A failure instead of NXDOMAIN, so that the cached answer stays.
-  var unlessNXDOMAIN: FetchResult { isNXDOMAIN ? FetchResult(result: .failure(.unserved), source: source) : self }
+  var unlessNXDOMAIN: FetchResult { isNXDOMAIN ? .failure(.unserved) : self }
 }
 
 extension AnswerSource {
