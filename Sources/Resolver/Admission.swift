@@ -1,12 +1,11 @@
 // Admission.swift -- which questions may go upstream, and whose place they take.
 //
-// Resolver's loop only. It decides; the resolver answers those that it stops, and takes the place from a fetch.
+// Resolver's loop only. It decides; the resolver answers the queries of what is stopped or displaced.
 
 import DNSWire
 import EventLoop
 import FairShares
 import Frontend
-import HTTPDNS
 
 /// The shares of clients and domains in the questions that go upstream and in the queries that wait.
 final class Admission {
@@ -40,6 +39,7 @@ final class Admission {
   /// Fetches that hold a place.
   var count: Int { places.count }
   var isFull: Bool { places.isFull }
+  /// The places of a client; for tests.
   func count(of client: ClientKey) -> Int { places.count(of: client) }
 
   func enter(_ fetch: Fetch, now: BootInstant) {
@@ -97,17 +97,17 @@ final class Admission {
   /// - Parameters:
   ///   - isPinned: whether it is in `refresh.keep`: it takes precedence, and no limit applies.
   ///   - isInUse: whether its cached answer is in use.
-  ///   - displace: takes the place from a fetch if none is free.
+  ///   - takePlace: called with the fetch that loses its place, if none is free.
   func refusal(
     _ asked: ResolverQuestion, _ client: ClientKey, _ domain: DomainKey, isPinned: Bool, isInUse: Bool,
-    now: BootInstant, displace: (Fetch) -> Void
+    now: BootInstant, takePlace: (Fetch) -> Void
   ) -> ShareLimit? {
     let room = room(for: isPinned ? .ourselves : client, domain, now: now)
     guard let room else { return isPinned ? nil : .places }
     // In this order, a question without a place does not count against its client and domain, and one above their
     // limits displaces no fetch.
     if !isPinned, let limit = missLimit(asked, client, domain, isInUse: isInUse, now: now) { return limit }
-    if case .of(let fetch) = room { displace(fetch) }
+    if case .of(let fetch) = room { takePlace(fetch) }
     return nil
   }
 
@@ -135,13 +135,13 @@ final class Admission {
 
   // MARK: Waiting queries
 
-  /// Whether no query waits.
+  /// Whether no query waits; for tests.
   var isQuiet: Bool { waiting.isEmpty }
 
   /// Whether a domain's queries hold too many slots for others to find one: more than twice as many as are free.
-  func isCrowded(_ domain: DomainKey, free: Int) -> Bool {
+  func isCrowded(_ domain: DomainKey, free: @autoclosure () -> Int) -> Bool {
     guard let waiting = waiting[domain] else { return false }
-    return waiting > Admission.fewWaiters && waiting > 2 * free
+    return waiting > Admission.fewWaiters && waiting > 2 * free()
   }
 
   func addWaiter(of domain: DomainKey) { waiting[domain, default: 0] += 1 }

@@ -52,7 +52,7 @@ struct FailureCache {
   ///
   /// - Parameters:
   ///   - verdicts: the upstream's verdicts.
-  ///   - isTrial: whether a trial counts as asked.
+  ///   - takesTrial: whether a trial counts as asked.
   mutating func failure(
     of question: QuestionKey, at upstream: Int, _ domain: DomainKey, _ verdicts: VerdictTimes, takesTrial: Bool,
     now: BootInstant

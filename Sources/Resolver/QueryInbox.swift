@@ -4,8 +4,9 @@ import Frontend
 
 /// Queries in the order of their arrival. Resolver's loop only.
 struct QueryInbox {
+  /// Room for what is received.
   private var drained: [Int] = []
-  /// From `next` on.
+  /// Those that are not taken over yet begin at `next`.
   private var slots: [Int] = []
   private var next = 0
   /// The number of queries that the listeners had refused when it was last asked for.

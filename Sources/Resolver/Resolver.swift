@@ -29,8 +29,6 @@ package actor Resolver: RefreshingResolver {
   /// The cached answers.
   let store: AnswerStore
   let composer: AnswerComposer
-  /// The routes of names; nil in tests that need none.
-  private(set) var table: RouteTable?
   var inFlight: [QuestionKey: Fetch] = [:]
   let createdAt: BootInstant
   /// What earlier questions have shown of the upstreams.
@@ -90,11 +88,10 @@ package actor Resolver: RefreshingResolver {
     let names = NameLedger(of: cache, on: loop)
     self.names = names
     store = AnswerStore(of: cache, network, names, configuration)
-    composer = AnswerComposer(store: store, loop: loop)
+    composer = AnswerComposer(store, table, on: loop)
     nxdomainNames = NXDOMAINNames(store)
     self.local = local
     self.replies = replies
-    self.table = table
     self.onFailure = onFailure
     self.onLimit = onLimit
     admission = Admission(settings)
@@ -158,7 +155,7 @@ package actor Resolver: RefreshingResolver {
     if let answer = store.freshAnswer(to: asked, entry, now: now) { return replies.send(answer, to: slot) }
     if let entry, entry.isServed(at: now) { return replies.send(given(entry, or: .unserved, asked), to: slot) }
     let domain = DomainKey(of: asked.question.name)
-    if hasNobodyToAsk(asked, domain) { return replies.send(given(entry, or: .failedLately, asked), to: slot) }
+    if mayAskNoUpstream(asked, domain) { return replies.send(given(entry, or: .failedLately, asked), to: slot) }
     let isPinned = refresher?.isOnKeepList(asked.question) ?? false
     let limit =
       !isPinned && admission.isCrowded(domain, free: replies.queries.available)
@@ -257,12 +254,12 @@ package actor Resolver: RefreshingResolver {
 
   /// Routes names by another table, as on a network with other search domains. Questions in flight and cached failures
   /// stay.
-  package func use(_ table: RouteTable?) { self.table = table }
+  package func use(_ table: RouteTable?) { composer.table = table }
 
   /// Forgets the previous configuration: all listeners use the current one. First takes over what they handed over before.
   package func forgetEarlier() {
     takeQueries()
-    takeQueued(atMost: .max / 2)
+    takeQueued(atMost: .max)
     earlier = nil
   }
 }

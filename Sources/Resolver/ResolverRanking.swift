@@ -1,11 +1,6 @@
 // ResolverRanking.swift -- ranking, as the rest of the daemon uses it.
 
-import DNSWire
-import EventLoop
-import HTTPDNS
-import MessageCache
 import Ranking
-import Refresh
 
 extension Resolver {
   /// Begins to measure addresses and to order answers.

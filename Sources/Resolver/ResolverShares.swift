@@ -1,13 +1,11 @@
-// ResolverShares.swift -- divides places, waiting queries and questions per second among clients and domains.
+// ResolverShares.swift -- our own limits, their counters, and what a query gets that one of them stops.
 //
 // A query above a limit gets stale data, or SERVFAIL with an extended error. It never goes to LocalDNS, and no failure
 // is cached.
 
 import DNSWire
 import EventLoop
-import FairShares
 import Frontend
-import HTTPDNS
 import MessageCache
 import Refresh
 import Upstreams

@@ -36,8 +36,9 @@ package struct Route: Sendable {
   /// Whether DO and CD distinguish questions. They do not if no provider understands them; LocalDNS counts only on a
   /// route without providers.
   var tellsDNSSECFlags = true
-  /// Whether one of its providers sends requests, and whether one of these is billed.
+  /// Whether one of its providers sends requests.
   var sendsRequests = false
+  /// Whether one of its providers bills.
   var isBilled = false
   /// Whether one of its providers receives the clients' subnets.
   var asksForSubnets = false

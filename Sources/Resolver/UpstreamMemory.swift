@@ -1,14 +1,15 @@
 // UpstreamMemory.swift -- what earlier questions have shown of the upstreams.
 //
-// Resolver's loop only. What was learned under another configuration, or before an upstream's recovery, says nothing.
+// Resolver's loop only. Failures under another configuration, or before an upstream's recovery, say nothing. When LocalDNS
+// gave verdicts outlives a reload.
 
 import DNSWire
 import EventLoop
 import FairShares
-import MessageCache
 import Upstreams
 
-/// The questions that upstreams gave no verdict on, and when LocalDNS gave its verdicts. Providers know that of themselves.
+/// The questions that upstreams gave no verdict on, and when LocalDNS gave its verdicts. Providers
+/// keep their own times (`Upstream.pace`).
 final class UpstreamMemory {
   private var failures: FailureCache
   private var localPatience = Patience()
@@ -29,13 +30,13 @@ final class UpstreamMemory {
     localPatience.networkHasChanged(now: now)
   }
 
-  // MARK: Whom not to ask
+  // MARK: Failures
 
   /// Why an upstream is not asked a question yet, since it gave no verdict a moment ago; nil if it may be asked.
   ///
   /// - Parameters:
   ///   - upstream: its place in the configuration, or `FailureCache.localDNS`.
-  ///   - isTrial: whether a trial counts as asked.
+  ///   - takesTrial: whether a trial counts as asked.
   func reasonNotToAsk(
     _ asked: ResolverQuestion, at upstream: Int, _ domain: DomainKey, takesTrial: Bool = true, now: BootInstant
   ) -> UpstreamFailure? {
@@ -49,15 +50,16 @@ final class UpstreamMemory {
   /// Whether no upstream may be asked, since all gave no verdict a moment ago.
   ///
   /// - Parameter mayAskLocal: whether LocalDNS may answer if no provider did, or is the only upstream.
-  func hasNobodyToAsk(_ asked: ResolverQuestion, _ domain: DomainKey, mayAskLocal: @autoclosure () -> Bool, now: BootInstant) -> Bool {
+  func mayAskNoUpstream(
+    _ asked: ResolverQuestion, _ domain: DomainKey, mayAskLocal: @autoclosure () -> Bool, now: BootInstant
+  ) -> Bool {
     guard !failures.isEmpty else { return false }
     var mayAskLocal = mayAskLocal()
     for index in asked.route.providers where asked.configuration.upstreams[index].serves(asked.question) {
       guard let reason = reasonNotToAsk(asked, at: index, domain, takesTrial: false, now: now) else { return false }
       mayAskLocal = mayAskLocal && reason.consequence.leadsToLocalDNS
     }
-    return !mayAskLocal
-      || reasonNotToAsk(asked, at: FailureCache.localDNS, domain, takesTrial: false, now: now) != nil
+    return !mayAskLocal || reasonNotToAsk(asked, at: FailureCache.localDNS, domain, takesTrial: false, now: now) != nil
   }
 
   private func verdicts(of upstream: Int) -> VerdictTimes {
@@ -67,7 +69,9 @@ final class UpstreamMemory {
   // MARK: What upstreams say
 
   /// An upstream gave no verdict on a question that was sent at `sentAt`.
-  func failed(_ reason: UpstreamFailure, _ asked: ResolverQuestion, at upstream: Int, sentAt: BootInstant, now: BootInstant) {
+  func failed(
+    _ reason: UpstreamFailure, _ asked: ResolverQuestion, at upstream: Int, sentAt: BootInstant, now: BootInstant
+  ) {
     guard reason.consequence.isRemembered, asked.configuration === configuration else { return }
     let verdicts = verdicts(of: upstream)
     guard sentAt > verdicts.recoveredAt else { return }
@@ -76,15 +80,15 @@ final class UpstreamMemory {
 
   func succeeded(_ asked: ResolverQuestion, at upstream: Int) { failures.succeeded(asked.key, at: upstream) }
 
-  func localDNSIsAsked(_ fetch: Fetch, now: BootInstant) { localPatience.sent(fetch.domain, askedAt: now) }
+  func sentToLocalDNS(_ fetch: Fetch, now: BootInstant) { localPatience.sent(fetch.domain, askedAt: now) }
 
-  func localDNSHasVerdict(_ fetch: Fetch, after time: Duration, now: BootInstant) {
+  func localDNSGaveVerdict(_ fetch: Fetch, after time: Duration, now: BootInstant) {
     _ = localPatience.gaveVerdict(on: fetch.domain, of: fetch.client, after: time, wasAway: false, now: now)
   }
 
   // MARK: For the operator
 
-  /// The number of failures, including expired ones.
+  /// The number of failures, including expired ones; for tests.
   var count: Int { failures.count }
 
   /// Removes the failures of the selected names; returns their number.

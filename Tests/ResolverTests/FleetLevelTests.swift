@@ -41,7 +41,7 @@ final class FleetScene {
   ///   - script: what each daemon's provider answers.
   init(
     _ count: Int, secret: [UInt8]? = FleetScene.secret, local: Bool = false, isAlone: Bool = false,
-    subnets: Configuration.ClientSubnet = .none,
+    subnets: Configuration.ClientSubnet = .none, price: RefreshPrice = .free,
     _ configure: @escaping (inout ResolverSettings) -> Void = { _ in },
     script: ScriptedUpstream.Script? = nil
   ) {
@@ -52,7 +52,10 @@ final class FleetScene {
     let script: ScriptedUpstream.Script =
       script ?? { question, _ in .answer(.addresses(question.name, "192.0.2.1", ttl: 60), after: .milliseconds(100)) }
     providers = (0..<count).map { _ in ScriptedUpstream(on: loop, script) }
-    for provider in providers { provider.traits.clientSubnet = subnets }
+    for provider in providers {
+      provider.traits.clientSubnet = subnets
+      provider.traits.refreshPrice = price
+    }
     scenes = providers.map { provider in
       let local =
         local ? ScriptedLocalDNS(on: loop) { q, _ in .answer(.addresses(q.name, "192.0.2.53", ttl: 60)) } : nil
@@ -370,12 +373,11 @@ final class FleetScene {
   // MARK: Shares
 
   @Test func `one client that floods a domain does not take it from the others, with a store as without one`() throws {
-    let fleet = FleetScene(2) {
+    let fleet = FleetScene(2, price: .oneUnit) {
       $0.missesPerDomain = 50
       $0.missesPerClient = 500
     }
     fleet.providers[0].remembers = false
-    fleet.providers[0].traits.refreshPrice = .oneUnit
     let scene = fleet.scenes[0]
     var others: [Int] = []
     for number in 0..<10_000 {

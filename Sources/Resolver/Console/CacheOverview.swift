@@ -58,7 +58,9 @@ extension ResolverConsole {
       return survey.isDone
     }
     await loop.waitInQueue()
-    let found = ResolverConsole.busiest(candidates, most: most).compactMap { copy in KeyParts(copy.key).map { (copy, $0) } }
+    let found = ResolverConsole.busiest(candidates, most: most).compactMap { copy in
+      KeyParts(copy.key).map { (copy, $0) }
+    }
     await loop.waitInQueue()
     let plans = refresher?.plans(Set(found.map(\.0.hash))) ?? [:]
     for begin in stride(from: 0, to: found.count, by: ResolverConsole.reportsAtOnce) {

@@ -1,5 +1,4 @@
-// Inspection.swift -- looks up what is cached about a name, and demotes an address that an operator reports as
-// bad.
+// Inspection.swift -- looks up what is cached about a name, and demotes an address that an operator reports as bad.
 
 import DNSWire
 import EventLoop

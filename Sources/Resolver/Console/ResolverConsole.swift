@@ -1,4 +1,4 @@
-// ResolverConsole.swift -- what an operator sees of the resolver, and work on all cached answers, in turns of the loop.
+// ResolverConsole.swift -- reports on the resolver, diagnosis, and work on all cached answers, in turns of the loop.
 //
 // Resolver's loop only. Other files have the reports.
 
@@ -10,8 +10,8 @@ import Ranking
 import Refresh
 import Upstreams
 
-/// The cache, and who else has something to say about its entries. `Resolver.console` passes it, in a task that prefers the
-/// loop.
+/// The cache and what else describes its entries; refresher and ranker are those of the moment of the call.
+/// `Resolver.console` passes it, in a task that prefers the loop.
 package struct ResolverConsole {
   let cache: MessageCache
   let store: AnswerStore
@@ -54,6 +54,7 @@ package struct ResolverConsole {
 
   /// Notes the names of all entries after the cache file was read.
   package func learnNames() async {
+    store.namesBelow.isWhole = false
     await tour { record, _ -> (key: [UInt8], end: Int64)? in
       record.isNXDOMAIN ? nil : (Array(record.key), record.life.expiry(storedAt: record.storedAt))
     } use: { key, end in
@@ -79,8 +80,7 @@ package struct ResolverConsole {
     }
   }
 
-  /// Applies the reports of a request; none of them if reports are off or exceed the limit of a second.
-  package func take(_ batch: ReportBatch) -> ReportOutcome {
+  func take(_ batch: ReportBatch) -> ReportOutcome {
     guard let ranker, ranker.takesReports else { return .off }
     guard ranker.mayTake(batch.reports.count) else { return .tooMany }
     let counted = batch.reports.count { report in

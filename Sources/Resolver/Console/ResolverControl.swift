@@ -23,7 +23,7 @@ package struct FlushCounts: Sendable, Equatable {
 }
 
 extension Resolver {
-  /// Lets `body` look around. Call it from a task that prefers the loop.
+  /// Calls `body` with what reports and work on the whole cache need. Call it from a task that prefers the loop.
   package func console<Value: Sendable>(_ body: @Sendable (ResolverConsole) async -> Value) async -> Value {
     await body(makeConsole())
   }
@@ -33,6 +33,9 @@ extension Resolver {
       cache: cache, store: store, network: network, loop: loop, memory: memory, local: local, refresher: refresher,
       ranker: ranker)
   }
+
+  /// Applies the reports of a request; none of them if reports are off or exceed the limit of a second.
+  package func take(_ batch: ReportBatch) -> ReportOutcome { makeConsole().take(batch) }
 
   /// Entries are being read from the cache file: until `learnNames` has ended, NXDOMAIN covers no names below.
   package func expectNames() { store.namesBelow.isWhole = false }

@@ -1,7 +1,7 @@
-// AnswerComposer.swift -- makes of what an upstream says the answer that clients get.
+// AnswerComposer.swift -- turns an upstream's reply into the answer that clients get.
 //
-// Resolver's loop only. `AnswerPolicy` has the rules for one source; here they are chosen, and what is cached about the same
-// name has its say.
+// Resolver's loop only. `AnswerPolicy` has the rules for one source; here they are chosen, and cached answers about the same
+// name count as well.
 
 import DNSWire
 import EventLoop
@@ -12,9 +12,15 @@ import Routing
 import Upstreams
 
 /// Composes answers under the configuration of their question.
-struct AnswerComposer {
-  let store: AnswerStore
-  let loop: any Loop
+final class AnswerComposer {
+  private let store: AnswerStore
+  private let loop: any Loop
+  /// The routes of names; nil in tests that need none.
+  var table: RouteTable?
+
+  init(_ store: AnswerStore, _ table: RouteTable?, on loop: any Loop) {
+    (self.store, self.table, self.loop) = (store, table, loop)
+  }
 
   /// How LocalDNS's answer came about.
   struct LocalOrigin {
@@ -36,9 +42,7 @@ struct AnswerComposer {
     return result
   }
 
-  /// Composes an answer.
-  ///
-  /// - Parameter local: set for LocalDNS.
+  /// - Parameter local: set for LocalDNS; otherwise it is a provider's answer, with any scope.
   func finish(
     _ answer: HTTPDNSAnswer, from source: AnswerSource, to asked: ResolverQuestion, trustsAD: Bool = false,
     local: LocalOrigin? = nil
@@ -118,7 +122,7 @@ struct AnswerComposer {
   /// A denial of our own.
   ///
   /// - Parameter isCached: whether its lifetime is the usual one of a denial without SOA record; otherwise it is 0.
-  func denial(
+  func ownNegativeAnswer(
     _ code: ResponseCode, of asked: ResolverQuestion, _ error: ExtendedError? = nil, isCached: Bool = true
   ) -> FetchResult {
     let policy = AnswerPolicy(ttl: asked.route.ttl)

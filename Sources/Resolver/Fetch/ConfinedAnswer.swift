@@ -65,7 +65,7 @@ extension ResourceRecord {
   }
 }
 
-extension Resolver {
+extension AnswerComposer {
   /// LocalDNS's answer, confined to the network's names if the route requires it.
   func confined(_ answer: HTTPDNSAnswer, _ fetch: Fetch) -> HTTPDNSAnswer {
     guard fetch.route.isConfined else { return answer }
@@ -73,7 +73,7 @@ extension Resolver {
     let confined = answer.confined(to: fetch.question) { name in
       // Below a search domain, the providers may have addresses for names other than the one that they said NXDOMAIN
       // for.
-      guard let number = self.route(of: name, type),
+      guard let number = route(of: name, type),
         [fetch.route.number, fetch.route.hostsNamesOf, Route.Number.network].contains(number),
         let route = fetch.configuration.route(number)
       else { return false }

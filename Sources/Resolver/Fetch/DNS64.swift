@@ -52,7 +52,8 @@ extension NAT64Prefix {
   }
 
   /// The result, with AAAA records of these A records if there are any.
-  fileprivate func translated(_ result: FetchResult, _ ipv4: ResolvedAnswer, to asked: ResolverQuestion) -> FetchResult {
+  fileprivate func translated(_ result: FetchResult, _ ipv4: ResolvedAnswer, to asked: ResolverQuestion) -> FetchResult
+  {
     guard ipv4.failure == nil,
       let records = ipv4.response.message(to: Question(name: asked.question.name, type: .a))?.answers
     else { return result }

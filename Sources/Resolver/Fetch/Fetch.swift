@@ -176,9 +176,8 @@ extension Resolver {
     let asker = replies.asker(slot)
     let relation = asker.map { fetch.askers.relation(of: $0) } ?? .new
     let isPinned = refresher?.isOnKeepList(fetch.question) ?? false
-    guard relation == .duplicate || isPinned || !admission.isCrowded(fetch.domain, free: replies.queries.available) else {
-      return refuse(slot: slot, .waiting, store.find(fetch.asked, now: loop.now), fetch.asked)
-    }
+    guard relation == .duplicate || isPinned || !admission.isCrowded(fetch.domain, free: replies.queries.available)
+    else { return refuse(slot: slot, .waiting, store.find(fetch.asked, now: loop.now), fetch.asked) }
     admission.join(fetch, client, now: loop.now)
     fetch.isJoined(by: client)
     wait(for: fetch)

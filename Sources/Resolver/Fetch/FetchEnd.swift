@@ -20,7 +20,8 @@ extension Resolver {
     for fetch in Array(inFlight.values) { deliver(fetch, fetch.state.held ?? .failure(.ending)) }
   }
 
-  /// Stores the answer and gives it to all clients. An answer that arrives after that is only stored.
+  /// Stores the answer and gives it to all clients. An answer that arrives after that is only stored, or ignored
+  /// if it is LocalDNS's and a better one is known.
   func deliver(_ fetch: Fetch, _ result: FetchResult) {
     // LocalDNS's answer from before a sleep is as old as that.
     let isOld = result.source.isLocalDNS && loop.now - fetch.state.end > Fetch.longestDelay
@@ -78,7 +79,8 @@ extension Resolver {
     loop.inNextTurn { [self] in assumeIsolated { $0.answer(rest, of: domain, result, source) } }
   }
 
-  /// Takes the place from a fetch. Its clients get what is available now; an answer that still arrives is cached.
+  /// Takes the place from a fetch. Its clients get what is available now, except LocalDNS's held
+  /// answer, since a provider may have a better one; an answer that still arrives is cached.
   func displace(_ fetch: Fetch) {
     guard admission.displace(fetch) else { return }
     let result = fetch.state.displace()

@@ -1,6 +1,34 @@
 // UpstreamOrder.swift -- the upstreams that an attempt asks: the providers in order, and LocalDNS after them.
 //
-// Resolver's loop only. FetchState.swift decides who is asked beside a slow provider, and when the wait ends.
+// An attempt asks one upstream after the other, until one has an answer or a failure that ends it:
+//
+// 1. LocalDNS first, below a search domain of the network, if the operator wants that or if the providers have just said
+//    NXDOMAIN (SearchDomainOrder.swift). Its answer counts unless it is NXDOMAIN; otherwise the providers have their turn,
+//    unless they have just said NXDOMAIN. On a route without providers LocalDNS is the only upstream.
+// 2. The store of the fleet (ResolverFleet.swift): another daemon's answer, or this daemon waits for one that is asking.
+// 3. The providers of the route that serve the question, in their order. One is passed over if it gave no verdict on this
+//    question a moment ago (`UpstreamMemory`), if its certificates cannot be checked yet and LocalDNS may answer, or if its
+//    last units are for names in use and this one is not. Each has its own timeout or its share of the time that is left,
+//    whichever is longer; the last one waits for a server that can be reached, if LocalDNS may not answer.
+// 4. LocalDNS, if the route falls back and no provider has said anything about the name: none serves the question, or each
+//    one failed in a way that leads on (`Consequence`), does not list the name, or gave an empty answer that may mean that.
+//    Not for SVCB and HTTPS that no provider serves, and not to refresh what is still fresh. Below a search domain LocalDNS is
+//    asked without fallback and for every type, if no provider failed.
+// 5. An answer without an upstream: a provider's empty answer that may mean "not in the list", NODATA for a type that no
+//    provider serves, NXDOMAIN for a name of the network if there is no LocalDNS. Otherwise the failure.
+//
+// A provider's answer ends the attempt, except an empty one that may mean "not in the list"; so does its verdict that DNSSEC
+// validation failed. NXDOMAIN below a search domain lets LocalDNS answer as well. On a network with NAT64, a result without
+// AAAA records gets those that are made of the name's A records (DNS64.swift).
+//
+// Several attempts of one question may run side by side: FetchState.swift decides when the next provider (from 3 on) or
+// LocalDNS alone is asked beside a slow provider, and whose answer is given. They share what has been asked: a provider that
+// one has taken is not asked by another, except by an attempt that a repeated query starts. FetchEnd.swift stores the result
+// and answers the clients.
+//
+// Resolver's loop only. Everything may have changed after an `await`: another attempt may have answered the clients, the
+// question may have lost its place (`isDisplaced`), and a reload may have replaced the configuration. The question keeps the
+// one that it began with.
 
 import BusyNames
 import DNSWire
@@ -129,9 +157,8 @@ extension Resolver {
     }
   }
 
-  /// The result without a provider's answer: LocalDNS's if no provider was reached, the empty answer of a dialect that
+  /// The result without a provider's answer: LocalDNS's if it may be asked, the empty answer of a dialect that
   /// cannot say more, or NODATA for a type that no provider serves (NXDOMAIN or SERVFAIL would stall browsers).
-  ///
   private func withoutProvider(_ fetch: Fetch, failure: UpstreamFailure?, empty: FetchResult?) async -> FetchResult {
     let route = fetch.route
     let isCarried = route.providers.contains { fetch.configuration.upstreams[$0].serves(fetch.question) }
@@ -144,7 +171,8 @@ extension Resolver {
       if result.answer != nil { return result }
     }
     let failure = failure ?? (fetch.asked.isUnaskable ? .unaskable : nil)
-    let lastResort = empty ?? (failure == nil ? composer.denial(.noError, of: fetch.asked, .notSupported) : nil)
+    let lastResort =
+      empty ?? (failure == nil ? composer.ownNegativeAnswer(.noError, of: fetch.asked, .notSupported) : nil)
     let waits = fetch.state.holdForLocalDNS(or: lastResort)
     return (waits ? nil : lastResort) ?? .failure(failure ?? .unserved)
   }
@@ -159,18 +187,19 @@ extension Resolver {
     let route = fetch.route
     fetch.state.markLocalDNSAsked()
     guard let local, local.hasServers(route.localServers) else {
-      // An earlier answer of the network is worth more than the current lack of one.
+      // A refresh leaves the network's earlier answer in the cache.
       guard route.isNetwork, !fetch.state.isRefresh else { return .failure(.noServer) }
       // Not cached: the network may announce a resolver at any moment.
-      return composer.denial(.nxDomain, of: fetch.asked, isCached: false)
+      return composer.ownNegativeAnswer(.nxDomain, of: fetch.asked, isCached: false)
     }
     if let reason = memory.reasonNotToAsk(fetch.asked, at: FailureCache.localDNS, fetch.domain, now: loop.now) {
       fetch.trace(reason.trail(of: "LocalDNS"))
       return .failure(reason)
     }
+    guard loop.now < fetch.state.end else { return .failure(.noAnswerInTime) }
     var question = fetch.question
     question.clientSubnet = nil
-    memory.localDNSIsAsked(fetch, now: loop.now)
+    memory.sentToLocalDNS(fetch, now: loop.now)
     counters.localQuestions += 1
     var began: BootInstant
     var result: Result<UpstreamAnswer, UpstreamFailure>
@@ -182,23 +211,23 @@ extension Resolver {
         question, route.localServers, timeout: isFallback ? min(settings.localTimeout, rest) : rest)
       // An answer of another network's resolver does not count here.
     } while fetch.state.network != network.number && loop.now < fetch.state.end
-    fetch.state.localDNSStopped()
     if fetch.state.network != network.number { result = .failure(.noAnswerInTime) }
+    fetch.state.localDNSStopped(hasAnswer: (try? result.get()) != nil)
     if isFallback { names.wentToLocalDNS(question, result) }
     switch result {
     case .success(let reply):
       counters.localRoundTrips.observe(loop.preciseNow - began)
-      memory.localDNSHasVerdict(fetch, after: loop.preciseNow - began, now: loop.now)
+      memory.localDNSGaveVerdict(fetch, after: loop.preciseNow - began, now: loop.now)
       memory.succeeded(fetch.asked, at: FailureCache.localDNS)
       if isFallback { counters.fallbacks += 1 }
       return composer.finish(
-        confined(reply.answer, fetch), from: .localDNS(server: reply.server), to: fetch.asked,
+        composer.confined(reply.answer, fetch), from: .localDNS(server: reply.server), to: fetch.asked,
         local: AnswerComposer.LocalOrigin(
           isFallback: isFallback, isOutOfOrder: reply.isOutOfOrder, isTruncated: reply.isTruncated))
     case .failure(let reason):
       counters.localFailures += 1
       if reason.consequence == .verdict {
-        memory.localDNSHasVerdict(fetch, after: loop.preciseNow - began, now: loop.now)
+        memory.localDNSGaveVerdict(fetch, after: loop.preciseNow - began, now: loop.now)
       }
       memory.failed(reason, fetch.asked, at: FailureCache.localDNS, sentAt: began, now: loop.now)
       note("localdns", reason)
@@ -208,8 +237,8 @@ extension Resolver {
   }
 
   /// Whether no upstream may be asked, since all gave no verdict a moment ago.
-  func hasNobodyToAsk(_ asked: ResolverQuestion, _ domain: DomainKey) -> Bool {
-    memory.hasNobodyToAsk(
+  func mayAskNoUpstream(_ asked: ResolverQuestion, _ domain: DomainKey) -> Bool {
+    memory.mayAskNoUpstream(
       asked, domain, mayAskLocal: asked.route.providers.isEmpty || mayFallBack(asked.route), now: loop.now)
   }
 

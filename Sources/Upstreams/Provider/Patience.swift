@@ -48,7 +48,7 @@ package struct Patience: ~Copyable, Sendable {
   private static let (longestSilence, fewDomains, fewQuestions) = (Duration.seconds(2), 3, 5)
   /// The short patience, and the same as a multiple of the usual time: the longer one counts.
   private static let (least, timesUsual) = (Duration.milliseconds(150), 4)
-  /// The provider's usual time. Before the first verdict the short patience is `least`.
+  /// The provider's usual time; before the first verdict the one of which `least` is the short patience.
   package private(set) var usual = Patience.least / Patience.timesUsual
   /// How long a question waits before the next upstream is asked as well, while the provider gives no verdicts.
   package private(set) var short = Patience.least
