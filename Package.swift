@@ -247,7 +247,7 @@ let fuzzing: [Target] =
         "DNSWire", "EventLoop", "Ciphers", "Configuration", "HTTPMessage", "HTTPDNS", "MessageCache", "Routing",
         "Listener",
         "LocalDNS",
-        "Persistence", "Store", "Frontend", "Resolver", "Forwarder", "CEvent",
+        "Persistence", "Store", "Frontend", "Resolver", "CEvent",
       ],
       path: "Fuzz/FuzzProperties", cSettings: glibc, swiftSettings: strict),
     .testTarget(

@@ -2,7 +2,6 @@
 
 import Ciphers
 import DNSWire
-import Forwarder
 import HTTPDNS
 import HTTPMessage
 import LocalDNS

@@ -1,7 +1,6 @@
 // Expectation.swift -- what a reply must be like, read off its query by the parser that the query path does not use.
 
 import DNSWire
-import Forwarder
 import Frontend
 
 /// What a reply to a query must be like.

@@ -1,13 +1,13 @@
 // QueryProperty.swift -- every query is answered, handed on or rightly dropped, and every reply is fit for its query.
 
-import Configuration
 import DNSWire
 import EventLoop
-import Forwarder
 import Frontend
 import Glibc
 import MessageCache
+import Resolver
 import Routing
+import Upstreams
 
 /// The query path, with rules, special names and a few answers in its cache.
 public final class QueryProperty: Property {
@@ -28,15 +28,23 @@ public final class QueryProperty: Property {
 
   /// With whatever it needs set up.
   public init() {
-    do {
-      let loaded = try Configuration.parse(text: QueryProperty.rules, fileName: "", environment: { _ in nil })
-      let plan = RoutingPlan(loaded.configuration, hosts: HostsFile(), searchDomains: [])
-      path = QueryPath(
-        QueryTables(
-          loaded.configuration, plan, cache: cache, network: CurrentNetwork(of: cache), keepalive: 150))
-    } catch {
-      preconditionFailure("\(error)")
+    let bounds = TTLBounds(lowest: 0, highest: 3600, highestNegative: 30, highestFallback: 60)
+    let routes = (0..<Route.Number.firstRule).map { number in
+      let ofNetwork = [Route.Number.network, Route.Number.portal, Route.Number.loopProbe].contains(number)
+      var route = Route(
+        providers: ofNetwork ? [] : [0], localServers: LocalServers([.system]), fallsBack: true, ttl: bounds)
+      route.belongsToNetwork = number != Route.Number.standard
+      return route
     }
+    let settings = SpecialNamesSettings(
+      networkRoute: Route.Number.network, portalRoute: Route.Number.portal, routerRoute: Route.Number.router)
+    path = QueryPath(
+      QueryTables(
+        access: AccessPolicy([IPPrefix(text: "127.0.0.0/8")!, IPPrefix(text: "::1/128")!]),
+        table: RouteTable(rules: QueryProperty.rules, hosts: HostsFile(), settings: settings), routes: routes,
+        cache: cache,
+        network: CurrentNetwork(of: cache), cacheEnabled: true, maxUDPPayload: QueryProperty.largestOverUDP,
+        keepalive: 150, passesSubnets: { _ in true }, knowsFlags: { _ in true }))
     output = .allocate(capacity: 65535 + ResponseWriter.overhead + QueryProperty.fence.count)
     output.initialize(repeating: 0, count: 65535 + ResponseWriter.overhead + QueryProperty.fence.count)
     fillCache()
@@ -91,23 +99,13 @@ public final class QueryProperty: Property {
 }
 
 extension QueryProperty {
-  private static let rules = """
-    [[provider]]
-    name = "json"
-    kind = "json"
-    url = "https://192.0.2.1/resolve"
-    client_subnet = "from-client"
-    [[rule]]
-    names = ["pinned.example"]
-    use = "pinned"
-    addresses = ["192.0.2.1", "2001:db8::1"]
-    [[rule]]
-    names = ["blocked.example"]
-    use = "nxdomain"
-    [[rule]]
-    names = ["refused.example"]
-    use = "refused"
-    """
+  private static let rules = [
+    RouteRule(
+      names: [NamePattern(text: "pinned.example")!],
+      action: .pinned([IPAddress(text: "192.0.2.1")!, IPAddress(text: "2001:db8::1")!])),
+    RouteRule(names: [NamePattern(text: "blocked.example")!], action: .nxDomain),
+    RouteRule(names: [NamePattern(text: "refused.example")!], action: .refused),
+  ]
 
   /// Puts an answer into the cache of the default route, for clients with and without DO and CD.
   package func keep(_ answer: ComposedResponse, to question: Question, subnet: QueryClientSubnet = QueryClientSubnet())
