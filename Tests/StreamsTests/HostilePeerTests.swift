@@ -14,7 +14,7 @@ import Testing
 
   @Test func `a peer that asks for keys and reads nothing keeps the loop at rest`() throws {
     let context = TLSContext(certificate: Certificates.server, key: Certificates.serverKey)
-    let count = 2000
+    let count = 200
     try onLoop { loop in
       let (client, server) = try pair(room: 4096)
       let isReading = Gate()
