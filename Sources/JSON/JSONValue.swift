@@ -72,17 +72,17 @@ package struct JSONValue {
   }
 
   /// The member of an object with that name; nil if it does not exist or is null, or if this is not an object.
-  package subscript(name: StaticString) -> JSONValue? { name.withUTF8Buffer { member($0) } }
+  package subscript(name: StaticString) -> JSONValue? { member(name.utf8Start, name.utf8CodeUnitCount) }
 
   /// The same by a name that is not known when the program is built.
   package func member(named name: String) -> JSONValue? {
     var name = name
-    return name.withUTF8 { member($0) }
+    return name.withUTF8 { member($0.baseAddress, $0.count) }
   }
 
-  private func member(_ name: UnsafeBufferPointer<UInt8>) -> JSONValue? {
+  private func member(_ name: UnsafePointer<UInt8>?, _ count: Int) -> JSONValue? {
     var member = json_value()
-    let isFound = json_find(handle, UnsafeRawPointer(name.baseAddress), name.count, &member)
+    let isFound = json_find(handle, UnsafeRawPointer(name), count, &member)
     return isFound && json_kind_of(member) != JSON_NULL ? JSONValue(handle: member) : nil
   }
 
