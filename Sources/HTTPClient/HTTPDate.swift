@@ -1,7 +1,5 @@
 // HTTPDate.swift -- parses the preferred form of an HTTP date (RFC 9110 section 5.6.7).
 
-import Glibc
-
 /// Parses a date such as `Sun, 06 Nov 1994 08:49:37 GMT` into seconds since 1970; nil for any other form.
 func httpDate(_ text: Span<UInt8>) -> Int64? {
   guard text.count == 29, text[3] == UInt8(ascii: ","), text[19] == UInt8(ascii: ":"), text[22] == UInt8(ascii: ":")
@@ -11,10 +9,7 @@ func httpDate(_ text: Span<UInt8>) -> Int64? {
     let second = number(23, 2), let month = month(text.extracting(8..<11)), (1...31).contains(day),
     (1970...9999).contains(year), hour < 24, minute < 60, second <= 60, text.extracting(26..<29).hasPrefix("gmt")
   else { return nil }
-  var date = tm()
-  (date.tm_year, date.tm_mon, date.tm_mday) = (Int32(year - 1900), Int32(month - 1), Int32(day))
-  (date.tm_hour, date.tm_min, date.tm_sec) = (Int32(hour), Int32(minute), Int32(second))
-  return Int64(timegm(&date))
+  return (daysSince1970(year: year, month: month, day: day) * 24 + hour) * 3600 + minute * 60 + second
 }
 
 private func month(_ name: Span<UInt8>) -> Int64? {
@@ -26,4 +21,13 @@ private func month(_ name: Span<UInt8>) -> Int64? {
     }
   }
   return nil
+}
+
+/// Days in the Gregorian calendar. The year starts in March, so that the leap day is its last day. Each response has a date,
+/// and timegm() takes ten times as long.
+private func daysSince1970(year: Int64, month: Int64, day: Int64) -> Int64 {
+  let year = month <= 2 ? year - 1 : year
+  let monthFromMarch = (month + 9) % 12
+  let dayOfYear = (153 * monthFromMarch + 2) / 5 + day - 1
+  return year * 365 + year / 4 - year / 100 + year / 400 + dayOfYear - 719_468
 }
