@@ -217,10 +217,12 @@ public final class HTTPOrigin: HTTPTransport {
 
   /// Starts the new transfers after the jobs that are ready now, which may add more.
   func startSoon() {
-    loop.startTask { [self] in
-      for generation in draining { generation.start() }
-      trial?.start()
-      current?.start()
+    // Each request passes here, and `startTask` would allocate once more.
+    nonisolated(unsafe) let origin = self
+    Task(executorPreference: loop) {
+      for generation in origin.draining { generation.start() }
+      origin.trial?.start()
+      origin.current?.start()
     }
   }
 
