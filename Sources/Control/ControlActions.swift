@@ -66,9 +66,13 @@ package struct ForwarderActions: ControlActions {
 
   package func providers() async -> [ProviderReport] { await forwarder.resolver.providerReports() }
 
-  package func content(of name: DomainName) async -> NameContent { await forwarder.resolver.console { await $0.content(of: name) } }
+  package func content(of name: DomainName) async -> NameContent {
+    await forwarder.resolver.console { await $0.content(of: name) }
+  }
 
-  package func overview(busiest count: Int) async -> CacheOverview { await forwarder.resolver.console { await $0.overview(busiest: count) } }
+  package func overview(busiest count: Int) async -> CacheOverview {
+    await forwarder.resolver.console { await $0.overview(busiest: count) }
+  }
 
   package func refresh(_ name: DomainName, _ types: [RecordType]) async -> RefreshSummary {
     await forwarder.refresh(name, types)
@@ -78,7 +82,7 @@ package struct ForwarderActions: ControlActions {
     await forwarder.resolver.console { await $0.reportBad(address, of: name) }
   }
 
-  package func take(_ batch: ReportBatch) async -> ReportOutcome { await forwarder.resolver.console { $0.take(batch) } }
+  package func take(_ batch: ReportBatch) async -> ReportOutcome { await forwarder.resolver.take(batch) }
 
   package func numbers() async -> DaemonNumbers { forwarder.numbers() }
 

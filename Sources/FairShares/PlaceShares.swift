@@ -218,9 +218,7 @@ public final class PlaceShares {
   }
 
   /// The lists that a place is in.
-  fileprivate enum Chain {
-    case byAge, byGroup
-  }
+  fileprivate enum Chain { case byAge, byGroup }
 
   /// An intrusive list of places.
   fileprivate struct PlaceList {

@@ -172,11 +172,7 @@ private func isIPv6Literal(_ label: UnsafePointer<UInt8>) -> Bool {
   var index = 1
   while index <= Int(label[0]) {
     let octet = label[index]
-    if octet == UInt8(ascii: ":") {
-      colons += 1
-    } else if octet &- 48 >= 10, octet &- 97 >= 6 {
-      return false
-    }
+    if octet == UInt8(ascii: ":") { colons += 1 } else if octet &- 48 >= 10, octet &- 97 >= 6 { return false }
     index += 1
   }
   return colons >= 2

@@ -15,8 +15,7 @@ struct ControlOptions: ParsableArguments {
     completion: .file())
   var socket: String?
 
-  @Flag(help: "Print JSON.")
-  var json = false
+  @Flag(help: "Print JSON.") var json = false
 
   /// Asks the daemon, and prints its answer.
   ///

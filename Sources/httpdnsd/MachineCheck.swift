@@ -17,9 +17,7 @@ import Upstreams
 
 struct MachineCheck {
   struct Finding {
-    enum Result: String {
-      case ok, note, problem
-    }
+    enum Result: String { case ok, note, problem }
 
     var part: String
     var result: Result

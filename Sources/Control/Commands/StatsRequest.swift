@@ -20,9 +20,7 @@ struct StatsRequest: ControlRequest {
   static let method = HTTPMethod.get
   static let path = "/stats"
 
-  private enum Part {
-    case totals, names, top
-  }
+  private enum Part { case totals, names, top }
 
   private let part: Part
 

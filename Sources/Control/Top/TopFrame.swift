@@ -85,9 +85,7 @@ public struct TopFrame: Sendable {
 // MARK: - Lines
 
 /// A colour by its meaning.
-public enum TopColour: Sendable, Equatable {
-  case good, doubtful, bad
-}
+public enum TopColour: Sendable, Equatable { case good, doubtful, bad }
 
 /// A line of a frame.
 public struct TopLine: Sendable, Equatable {

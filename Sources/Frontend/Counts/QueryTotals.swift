@@ -32,9 +32,7 @@ package enum CountedCode: Int, CaseIterable, Sendable {
 }
 
 /// The QTYPEs that are counted separately.
-package enum CountedType: Int, CaseIterable, Sendable {
-  case a, aaaa, https, ptr, other
-}
+package enum CountedType: Int, CaseIterable, Sendable { case a, aaaa, https, ptr, other }
 
 extension QueryFate {
   /// The machine-readable word: in labels, in JSON and in the query log.

@@ -11,8 +11,7 @@ struct TencentArguments: ParsableArguments {
   var tencentDesKey = TencentAccount().desKey
   @Option(help: ArgumentHelp("Its key for AES, 16 octets.", valueName: "key"))
   var tencentAesKey = TencentAccount().aesKey
-  @Option(help: ArgumentHelp("Its token for HTTPS.", valueName: "token"))
-  var tencentToken = TencentAccount().token
+  @Option(help: ArgumentHelp("Its token for HTTPS.", valueName: "token")) var tencentToken = TencentAccount().token
 
   var account: TencentAccount {
     TencentAccount(identifier: tencentId, desKey: tencentDesKey, aesKey: tencentAesKey, token: tencentToken)
@@ -28,8 +27,7 @@ struct TencentArguments: ParsableArguments {
 
 /// The options `--emas-…`.
 struct EMASArguments: ParsableArguments {
-  @Option(help: ArgumentHelp("The account's number.", valueName: "number"))
-  var emasAccount = EMASAccount().identifier
+  @Option(help: ArgumentHelp("The account's number.", valueName: "number")) var emasAccount = EMASAccount().identifier
   @Option(
     help: ArgumentHelp(
       "Its secret: v1 signs with the text, v2 with the octets of its hexadecimal digits. Empty: unchecked.",

@@ -25,8 +25,7 @@ struct SimulatorCommand: ParsableCommand {
   @Option(
     help: ArgumentHelp("Serve HTTPS on an address. May be repeated.", valueName: "address:port"))
   var listenTls: [SocketAddress] = []
-  @Option(help: ArgumentHelp("Write the CA's certificate to this file, as PEM.", valueName: "file"))
-  var caOut: String?
+  @Option(help: ArgumentHelp("Write the CA's certificate to this file, as PEM.", valueName: "file")) var caOut: String?
   @Option(
     help: ArgumentHelp(
       "One more host name or address for the certificate. May be repeated.", valueName: "name"))
@@ -53,12 +52,10 @@ struct SimulatorCommand: ParsableCommand {
       valueName: "number")
   )
   var account: [String] = []
-  @Option(help: ArgumentHelp("The account's access key ID.", valueName: "id"))
-  var accessKeyId: [String] = []
+  @Option(help: ArgumentHelp("The account's access key ID.", valueName: "id")) var accessKeyId: [String] = []
   @Option(help: ArgumentHelp("The account's access key secret.", valueName: "secret"))
   var accessKeySecret: [String] = []
-  @Flag(help: "Refuse requests of accounts that are not signed.")
-  var requireSignature = false
+  @Flag(help: "Refuse requests of accounts that are not signed.") var requireSignature = false
   @Option(
     help: ArgumentHelp(
       "How far a signature's time may be from the clock, in seconds.", valueName: "seconds"))
@@ -67,19 +64,15 @@ struct SimulatorCommand: ParsableCommand {
     help: ArgumentHelp(
       "How far the service's clock is ahead of the machine's, in seconds.", valueName: "seconds"))
   var clockOffset: Int64 = 0
-  @OptionGroup(title: "Tencent's account")
-  var tencent: TencentArguments
-  @OptionGroup(title: "EMAS's account")
-  var emas: EMASArguments
+  @OptionGroup(title: "Tencent's account") var tencent: TencentArguments
+  @OptionGroup(title: "EMAS's account") var emas: EMASArguments
   @Option(
     help: ArgumentHelp(
       "A setting from the start, such as 'emas-signed-only=true'. May be repeated; GET /_simulator/settings lists them.",
       valueName: "key=value"))
   var setting: [String] = []
-  @Flag(help: "End Cloudflare's names with a dot.")
-  var cloudflareFinalDot = false
-  @Flag(help: "Write Cloudflare's newer types as RFC 3597 text, as it was until 2026.")
-  var cloudflareGeneric = false
+  @Flag(help: "End Cloudflare's names with a dot.") var cloudflareFinalDot = false
+  @Flag(help: "Write Cloudflare's newer types as RFC 3597 text, as it was until 2026.") var cloudflareGeneric = false
   @Option(
     help: ArgumentHelp(
       "Send an Age field of this many seconds with RFC 8484 responses.", valueName: "seconds"))
@@ -94,8 +87,7 @@ struct SimulatorCommand: ParsableCommand {
     help: ArgumentHelp(
       "The seed of the dice that faults with a probability throw.", valueName: "number"))
   var seed: UInt64 = 1
-  @Option(help: ArgumentHelp("How many requests the record keeps.", valueName: "count"))
-  var recordLimit = 10_000
+  @Option(help: ArgumentHelp("How many requests the record keeps.", valueName: "count")) var recordLimit = 10_000
 
   func validate() throws {
     guard !listen.isEmpty || !listenTls.isEmpty else {

@@ -24,11 +24,7 @@ struct FaultTable {
       let fault = faults[index]
       if fault.probability < 1, Double.random(in: 0..<1, using: &dice) >= fault.probability { continue }
       if let remaining = fault.remaining {
-        if remaining > 1 {
-          faults[index].remaining = remaining - 1
-        } else {
-          faults.remove(at: index)
-        }
+        if remaining > 1 { faults[index].remaining = remaining - 1 } else { faults.remove(at: index) }
       }
       return fault
     }

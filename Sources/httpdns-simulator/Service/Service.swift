@@ -33,22 +33,14 @@ struct ServiceOptions: Sendable {
 /// Options of Tencent's service.
 struct TencentSwitches: Sendable {
   /// Families that replies omit even if the zone has addresses.
-  enum Withheld: String, CaseIterable, Sendable {
-    case none, ipv4, ipv6, both
-  }
+  enum Withheld: String, CaseIterable, Sendable { case none, ipv4, ipv6, both }
   /// The reply to a wrong id, key, token or expiry, which no document defines.
-  enum Refusal: String, CaseIterable, Sendable {
-    case status, empty
-  }
+  enum Refusal: String, CaseIterable, Sendable { case status, empty }
   /// The lines of a batch that have the client's address.
-  enum ClientLines: String, CaseIterable, Sendable {
-    case every, last
-  }
+  enum ClientLines: String, CaseIterable, Sendable { case every, last }
 
   /// How a reply with both families writes the one without addresses.
-  enum EmptyHalf: String, CaseIterable, Sendable {
-    case zero, ttl
-  }
+  enum EmptyHalf: String, CaseIterable, Sendable { case zero, ttl }
 
   /// Whether the body ends with a line feed.
   var appendsNewline = false

@@ -45,11 +45,7 @@ final class Simulator {
     }
     servers.append(server)
     let bound = try server.listen(on: address)
-    if isSecure {
-      service.secureAddresses.append(bound)
-    } else {
-      service.plainAddresses.append(bound)
-    }
+    if isSecure { service.secureAddresses.append(bound) } else { service.plainAddresses.append(bound) }
     return bound
   }
 

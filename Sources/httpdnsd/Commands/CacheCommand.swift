@@ -29,8 +29,7 @@ struct CacheCommand: ParsableCommand {
   @Option(help: ArgumentHelp("The number of busiest entries to show. (default: 50)", valueName: "number"))
   var limit: Int?
 
-  @Argument(help: "The domain name.")
-  var name: String?
+  @Argument(help: "The domain name.") var name: String?
 
   func validate() throws {
     if let name { try ControlOptions.check(name) }

@@ -24,8 +24,7 @@ struct CheckCommand: ParsableCommand {
 
   @OptionGroup var options: ConfigurationOption
 
-  @Argument(help: "The configuration file; the same as --config.", completion: .file())
-  var file: String?
+  @Argument(help: "The configuration file; the same as --config.", completion: .file()) var file: String?
 
   private var path: String { Configuration.path(given: file ?? options.given) }
 

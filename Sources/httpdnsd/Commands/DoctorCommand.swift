@@ -35,11 +35,9 @@ struct DoctorCommand: ParsableCommand {
 
   @OptionGroup var options: ConfigurationOption
 
-  @Flag(help: "Print JSON.")
-  var json = false
+  @Flag(help: "Print JSON.") var json = false
 
-  @Argument(help: "The domain name.")
-  var name: String?
+  @Argument(help: "The domain name.") var name: String?
 
   func validate() throws { if let name { _ = try DomainName(argument: name) } }
 

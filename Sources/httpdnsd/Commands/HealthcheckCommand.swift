@@ -39,8 +39,7 @@ struct HealthcheckCommand: ParsableCommand {
       "Ask this address instead of those in the configuration.", valueName: "address:port"))
   var address: String?
 
-  @Flag(help: "Print JSON.")
-  var json = false
+  @Flag(help: "Print JSON.") var json = false
 
   func validate() throws {
     if let address, Endpoint(text: address) == nil {

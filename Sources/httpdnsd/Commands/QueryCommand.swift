@@ -43,8 +43,7 @@ struct QueryCommand: ParsableCommand {
   /// The types that shell completion offers.
   static let usualTypes = ["A", "AAAA", "CAA", "CNAME", "HTTPS", "MX", "NS", "PTR", "SOA", "SRV", "SVCB", "TXT"]
 
-  @Argument(help: "The domain name, an address or a URL.")
-  var name: String
+  @Argument(help: "The domain name, an address or a URL.") var name: String
 
   @Argument(
     help: "The record type: a mnemonic, TYPE65 or a number. (default: A; PTR for an address)",

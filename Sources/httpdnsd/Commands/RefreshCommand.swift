@@ -23,11 +23,9 @@ struct RefreshCommand: ParsableCommand {
 
   @OptionGroup var control: ControlOptions
 
-  @Option(name: .customLong("type"), help: "Fetch only this type; may be repeated.")
-  var types: [String] = []
+  @Option(name: .customLong("type"), help: "Fetch only this type; may be repeated.") var types: [String] = []
 
-  @Argument(help: "The domain name.")
-  var name: String
+  @Argument(help: "The domain name.") var name: String
 
   func validate() throws {
     try ControlOptions.check(name)

@@ -21,17 +21,13 @@ struct ReportCommand: ParsableCommand {
 
   @OptionGroup var control: ControlOptions
 
-  @Argument(help: "The domain name.")
-  var name: String
+  @Argument(help: "The domain name.") var name: String
 
-  @Argument(help: "The IPv4 or IPv6 address.")
-  var address: String
+  @Argument(help: "The IPv4 or IPv6 address.") var address: String
 
-  @Flag(name: .customLong("ok"), help: "The address worked.")
-  var works = false
+  @Flag(name: .customLong("ok"), help: "The address worked.") var works = false
 
-  @Flag(name: .customLong("failed"), help: "The address did not work.")
-  var hasFailed = false
+  @Flag(name: .customLong("failed"), help: "The address did not work.") var hasFailed = false
 
   @Option(name: .customLong("ms"), help: "With --ok: the round trip in milliseconds; `httpdnsd cache` shows it.")
   var milliseconds: Int?

@@ -21,8 +21,7 @@ struct StatsCommand: ParsableCommand {
 
   @OptionGroup var control: ControlOptions
 
-  @Flag(help: "Show counters for each of the busiest names.")
-  var byName = false
+  @Flag(help: "Show counters for each of the busiest names.") var byName = false
 
   func run() throws {
     try control.report { client, form throws(ControlClientError) in try client.stats(byName: byName, form) }

@@ -27,11 +27,9 @@ struct TailCommand: ParsableCommand {
 
   @OptionGroup var control: ControlOptions
 
-  @Flag(help: "Show only queries that failed: neither NOERROR nor NXDOMAIN.")
-  var failed = false
+  @Flag(help: "Show only queries that failed: neither NOERROR nor NXDOMAIN.") var failed = false
 
-  @Argument(help: "Show only this domain name and the names below it.")
-  var name: String?
+  @Argument(help: "Show only this domain name and the names below it.") var name: String?
 
   func validate() throws { if let name { try ControlOptions.check(name) } }
 

@@ -29,8 +29,7 @@ struct TopCommand: ParsableCommand {
   @Option(help: ArgumentHelp("The length of an interval in seconds, from 0.1 to 3600.", valueName: "seconds"))
   var interval = 2.0
 
-  @Flag(help: "Print one interval as text.")
-  var once = false
+  @Flag(help: "Print one interval as text.") var once = false
 
   func validate() throws {
     if !(0.1...3600).contains(interval) { throw ValidationError("--interval must be from 0.1 to 3600") }

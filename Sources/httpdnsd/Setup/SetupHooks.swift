@@ -8,8 +8,7 @@ import SystemSetup
 struct SetupHookOptions: ParsableArguments {
   @OptionGroup var root: SetupRootOption
 
-  @Flag(help: "Print nothing unless something goes wrong.")
-  var quiet = false
+  @Flag(help: "Print nothing unless something goes wrong.") var quiet = false
 
   func say(_ text: String) {
     if !quiet { print(text) }
@@ -18,8 +17,7 @@ struct SetupHookOptions: ParsableArguments {
 
 /// The option of the two that the service's hooks call.
 struct SetupServiceOption: ParsableArguments {
-  @Flag(help: "Called by the service: print nothing, and check how the service ended.")
-  var service = false
+  @Flag(help: "Called by the service: print nothing, and check how the service ended.") var service = false
 }
 
 struct SetupPauseCommand: ParsableCommand {

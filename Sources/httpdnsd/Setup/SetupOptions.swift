@@ -26,8 +26,7 @@ struct SetupOptions: ParsableArguments {
       + "below it.",
     valueName: "file")
 
-  @Option(help: SetupOptions.configHelp, completion: .file())
-  var config: String?
+  @Option(help: SetupOptions.configHelp, completion: .file()) var config: String?
 
   @Option(
     help: ArgumentHelp(
@@ -45,11 +44,9 @@ struct SetupOptions: ParsableArguments {
 
   @OptionGroup var root: SetupRootOption
 
-  @Flag(help: "Apply the changes.")
-  var apply = false
+  @Flag(help: "Apply the changes.") var apply = false
 
-  @Flag(help: "Apply despite doubts, or if no server answers at the address.")
-  var force = false
+  @Flag(help: "Apply despite doubts, or if no server answers at the address.") var force = false
 
   func validate() throws {
     if let nameserver, Endpoint(text: nameserver, defaultPort: Nameserver.standardPort) == nil {

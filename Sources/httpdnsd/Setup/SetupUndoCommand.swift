@@ -18,14 +18,12 @@ struct SetupUndoCommand: ParsableCommand {
 
   @OptionGroup var root: SetupRootOption
 
-  @Flag(help: "Restore the state before setup, even of files that were changed since.")
-  var force = false
+  @Flag(help: "Restore the state before setup, even of files that were changed since.") var force = false
 
   @Flag(help: "Restore the state before setup, and keep files that were changed since as FILE.httpdnsd-changed.")
   var keepChanged = false
 
-  @Flag(help: "Print nothing unless something goes wrong.")
-  var quiet = false
+  @Flag(help: "Print nothing unless something goes wrong.") var quiet = false
 
   func validate() throws {
     if force, keepChanged { throw ValidationError("--force and --keep-changed exclude each other") }
@@ -51,8 +49,7 @@ struct SetupStatusCommand: ParsableCommand {
 
   @OptionGroup var root: SetupRootOption
 
-  @Option(help: SetupOptions.configHelp, completion: .file())
-  var config: String?
+  @Option(help: SetupOptions.configHelp, completion: .file()) var config: String?
 
   func run() throws {
     let journal: Journal
