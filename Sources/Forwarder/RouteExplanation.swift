@@ -31,7 +31,9 @@ extension Forwarder {
     case .rule(let index, let pattern):
       // The first rules are the daemon's own: for names by which it detects loops, and by which it is recognised.
       let own = preparation.plan.rules.count - configuration.rules.count
-      return index < own ? "httpdnsd's own name (\(pattern))" : "rule \(index - own + 1) (\(pattern))"
+      if index < own { return "httpdnsd's own name (\(pattern))" }
+      let name = configuration.rules[index - own].name.map { " \"\($0)\"" } ?? ""
+      return "rule \(index - own + 1)\(name) (\(pattern))"
     case .hosts: return "hosts file \(configuration.names.hostsFile ?? "")"
     case .special(let zone): return "special name \(zone)"
     case .portal: return "captive portal's probe"

@@ -87,7 +87,7 @@ public struct LocalAnswer: Hashable, Sendable {
       responseCode: .nxDomain, records: [], soaOwner: .queryName, isAuthoritative: isAuthoritative, extendedError: nil)
   }
 
-  /// The answer of a rule with `use = "nxdomain"` or `"refused"`.
+  /// The answer of a rule with `use = "nxdomain"`, `"nodata"` or `"refused"`.
   static func blocked(_ code: ResponseCode, owner: SOAOwner?) -> LocalAnswer {
     LocalAnswer(responseCode: code, records: [], soaOwner: owner, isAuthoritative: false, extendedError: .blocked)
   }

@@ -24,9 +24,6 @@ struct Interned<Value: Hashable> {
   }
 }
 
-/// The record types that routing distinguishes.
-enum TypeCategory { case a, aaaa, pointer, service, other }
-
 /// A pattern that matches a name.
 private struct Candidate {
   let rule: Int
@@ -205,12 +202,11 @@ struct RouteCompiler: ~Copyable {
     let effect = hostAnswer == nil ? context.special.flatMap { specialDecision($0, category) } : nil
     let minimumDepth = hostAnswer != nil ? depth : effect != nil ? context.special!.depth : 0
     var winner: Candidate?
-    for candidate in context.candidates where candidate.depth >= minimumDepth {
+    for candidate in context.candidates where candidate.depth >= minimumDepth && rules[candidate.rule].isFor(category) {
       if let best = winner, (best.rule, -best.depth) <= (candidate.rule, -candidate.depth) { continue }
       winner = candidate
     }
-    if let winner { return ruleDecision(winner, category) }
-    return hostAnswer ?? effect ?? 0
+    return winner.flatMap { ruleDecision($0, category) } ?? hostAnswer ?? effect ?? 0
   }
 
   private mutating func local(_ answer: LocalAnswer) -> UInt32 { answers.number(of: answer) | RouteChoice.localBit }
@@ -241,10 +237,13 @@ struct RouteCompiler: ~Copyable {
     }
   }
 
-  private mutating func ruleDecision(_ winner: Candidate, _ category: TypeCategory) -> UInt32 {
+  /// The decision of a rule for a type; nil if it is that without a rule.
+  private mutating func ruleDecision(_ winner: Candidate, _ category: TypeCategory) -> UInt32? {
     let owner = winner.pattern.soaOwner
     return switch rules[winner.rule].action {
+    case .standard: nil
     case .route(let number): UInt32(number)
+    case .noData: local(.blocked(.noError, owner: owner))
     case .nxDomain: local(.blocked(.nxDomain, owner: owner))
     case .refused: local(.blocked(.refused, owner: nil))
     case .pinned(let addresses): local(addressAnswer(category, addresses, owner: owner))

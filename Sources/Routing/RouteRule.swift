@@ -1,28 +1,56 @@
-// RouteRule.swift -- one `[[rule]]` of the configuration: names and the action for their questions.
+// RouteRule.swift -- one `[[rule]]` of the configuration: names, types and the action for their questions.
 
 import DNSWire
 
 /// The action for questions that match a rule.
 public enum RouteAction: Hashable, Sendable {
+  /// Decide as if no rule had matched.
+  case standard
   /// Resolve them by the route of this number; 0 is the default route.
   case route(UInt16)
   /// Answer NXDOMAIN with the extended error "blocked".
   case nxDomain
+  /// Answer NODATA with the extended error "blocked".
+  case noData
   /// Answer REFUSED with the extended error "blocked".
   case refused
   /// Answer A and AAAA with the addresses of that type, in this order, and other types with NODATA.
   case pinned([IPAddress])
 }
 
+/// The record types that routing distinguishes.
+public enum TypeCategory: CaseIterable, Hashable, Sendable {
+  case a, aaaa, pointer
+  /// HTTPS and SVCB.
+  case service
+  case other
+
+  init(_ type: RecordType) {
+    self =
+      switch type {
+      case .a: .a
+      case .aaaa: .aaaa
+      case .ptr: .pointer
+      case .svcb, .https: .service
+      default: .other
+      }
+  }
+}
+
 /// A rule. The first rule with a matching pattern decides.
 public struct RouteRule: Hashable, Sendable {
   /// The patterns; one that matches is enough.
   public var names: [NamePattern]
+  /// The types that it is for; empty for all.
+  public var types: Set<TypeCategory>
   /// The action for their questions.
   public var action: RouteAction
 
-  public init(names: [NamePattern], action: RouteAction) {
+  public init(names: [NamePattern], types: Set<TypeCategory> = [], action: RouteAction) {
     self.names = names
+    self.types = types
     self.action = action
   }
+
+  func isFor(_ category: TypeCategory) -> Bool { types.isEmpty || types.contains(category) }
 }

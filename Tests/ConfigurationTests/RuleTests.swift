@@ -39,9 +39,28 @@ func `a text that is not a pattern is refused`(text: String) {
     use = "alidns"
     fallback = "never"
     min_ttl = "1m"
+    [[rule]]
+    name = "domestic"
+    names = ["cn"]
+    types = ["A", "AAAA", "HTTPS", "PTR", "other"]
+    use = ["alidns"]
+    [[rule]]
+    names = ["good.example"]
+    use = "default"
+    fallback = "on-failure"
+    [[rule]]
+    names = ["."]
+    types = ["AAAA", "HTTPS"]
+    use = "nodata"
     """
   ).rules
-  #expect(rules.map(\.use) == [.localDNS, .pinned, .provider("alidns")])
+  #expect(
+    rules.map(\.use) == [
+      .localDNS, .pinned, .providers(["alidns"]), .providers(["alidns"]), .standard, .noData,
+    ])
+  #expect(rules.map(\.name) == [nil, nil, nil, "domestic", nil, nil])
+  #expect(rules[3].types == Configuration.RuleType.allCases && rules[5].types == [.ipv6, .https])
+  #expect(rules[4].fallback == .onFailure)
   #expect(rules[0].servers == [.resolver(Configuration.ResolverAddress(Endpoint(text: "192.0.2.1:53")!)), .system])
   #expect(rules[1].addresses.map(\.description) == ["192.0.2.7", "2001:db8::7"])
   #expect(rules[1].maxTTL == .seconds(10))
@@ -61,6 +80,15 @@ func `a text that is not a pattern is refused`(text: String) {
   ("use = \"localdns\"\nservers = [\"127.0.0.1:53\"]", "servers"),
   ("use = \"alidns\"\nmin_ttl = \"2m\"\nmax_ttl = \"1m\"", "min_ttl"),
   ("use = \"alidns\"\nmax_ttl = 60", "max_ttl"),
+  ("use = []", "use"),
+  ("use = [\"alidns\", \"alidns\"]", "use"),
+  ("use = [\"alidns\", \"localdns\"]", "use"),
+  ("use = [\"alidns\", 1]", "use"),
+  ("use = \"nodata\"\nfallback = \"never\"", "fallback"),
+  ("use = \"default\"\nservers = [\"192.0.2.1\"]", "servers"),
+  ("use = \"alidns\"\ntypes = [\"A\", \"A\"]", "types[#2]"),
+  ("use = \"alidns\"\ntypes = [\"MX\"]", "types[#1]"),
+  ("use = \"alidns\"\nname = \"a b\"", "name"),
 ])
 func `a rule that contradicts itself is one mistake`(text: String, key: String) {
   let found = mistakes("[[rule]]\nnames = [\"example.com\"]\n\(text)")
@@ -78,4 +106,19 @@ func `a rule that contradicts itself is one mistake`(text: String, key: String) 
   let rule = "[[rule]]\nnames = [\"lan\"]\nuse = \"nxdomain\"\n"
   #expect(warnings(rule).isEmpty)
   #expect(warnings(rule + rule).map { $0.hasPrefix("test.toml: rule[#2].names: ") } == [true])
+}
+
+@Test func `rules of different types do not cover each other`() {
+  func rule(_ types: String) -> String { "[[rule]]\nnames = [\"lan\"]\nuse = \"nxdomain\"\ntypes = [\(types)]\n" }
+  #expect(warnings(rule("\"A\"") + rule("\"AAAA\"") + rule("")).isEmpty)
+  #expect(warnings(rule("") + rule("\"A\"")).count == 1)
+  #expect(warnings(rule("\"A\"") + rule("\"AAAA\"") + rule("\"A\", \"AAAA\"")).count == 1)
+}
+
+@Test func `two rules with one name are a mistake, and so is a provider with a word's name`() {
+  let rule = "[[rule]]\nname = \"one\"\nnames = [\"lan\"]\nuse = \"nxdomain\"\n"
+  #expect(mistakes(rule + rule).map { $0.hasPrefix("test.toml: rule[#2].name: ") } == [true])
+  for word in ["default", "nodata"] {
+    #expect(mistakes("[[provider]]\nname = \"\(word)\"\n").map { $0.hasPrefix("test.toml: provider") } == [true])
+  }
 }

@@ -303,7 +303,7 @@ struct NetworkTests {
         addresses: ["web.corp.example.com.": "10.6.6.6"], at: Address(machine.routers[0], 53))
       try machine.setResolvers([machine.routers[0]], more: "search com corp.example.com ad.local")
       var settings = Settings(Settings.json(simulator.http))
-      settings.more = "[[rule]]\nnames = [\"rule.corp.example.com\"]\nuse = \"nxdomain\""
+      settings.more = "[[rule]]\nname = \"blocked\"\nnames = [\"rule.corp.example.com\"]\nuse = \"nxdomain\""
       let file = try lab.file(
         settings.text.replacing("[localdns]\nservers = []", with: "[localdns]\nservers = [\"system\"]"))
       func run(_ arguments: String...) throws -> String {
@@ -329,7 +329,10 @@ struct NetworkTests {
           "\(local)\nafter        json: no such name"
         ),
         ("dc.ad.local", "search domain ad.local. of the network: LocalDNS", local),
-        ("rule.corp.example.com", "rule 1 (rule.corp.example.com.): answered by httpdnsd itself", "httpdnsd itself"),
+        (
+          "rule.corp.example.com", "rule 1 \"blocked\" (rule.corp.example.com.): answered by httpdnsd itself",
+          "httpdnsd itself"
+        ),
         ("nas", "name of one label: LocalDNS", local), ("x.lan", "special name lan.: LocalDNS", local),
         ("1.2.3.4.", "address instead of a name: answered by httpdnsd itself", "httpdnsd itself"),
         ("captive.apple.com", "captive portal's probe: LocalDNS", local),

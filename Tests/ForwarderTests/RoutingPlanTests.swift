@@ -139,6 +139,36 @@ import Testing
     #expect(rules.map(\.fallsBack) == [false, true, true])
   }
 
+  @Test func `a rule has its providers in their order, or those of the default route with other terms`() throws {
+    let routes = try routes(
+      """
+      [[provider]]
+      name = "one"
+      kind = "json"
+      url = "https://192.0.2.1/resolve"
+      [[provider]]
+      name = "two"
+      kind = "json"
+      url = "https://192.0.2.2/resolve"
+      [[rule]]
+      names = ["good.example"]
+      use = "default"
+      [[rule]]
+      names = ["a.example"]
+      use = ["two", "one"]
+      [[rule]]
+      names = ["b.example"]
+      types = ["A"]
+      use = "default"
+      fallback = "never"
+      """)
+    // The first rule needs no route of its own.
+    let own = routes[Int(Route.Number.firstRule)...]
+    #expect(own.map(\.providers) == [[1, 0], [0, 1]])
+    #expect(own.map(\.fallsBack) == [true, false])
+    #expect(own.map(\.filtersPrivate) == [true, true])
+  }
+
   @Test func `the resolver uses the routes of the plan`() throws {
     let loop = SimulatedLoop()
     var step = ScriptedStep.failure()

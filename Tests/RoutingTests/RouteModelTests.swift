@@ -33,16 +33,17 @@ private struct Model {
   }
 
   private func rule(_ name: DomainName, _ type: RecordType, from depth: Int) -> Outcome? {
-    for rule in rules {
+    for rule in rules where rule.types.isEmpty || rule.types.contains(TypeCategory(type)) {
       let matching = rule.names.filter { $0.matches(name) && $0.name.labelCount >= depth }
       guard let deepest = matching.max(by: { $0.name.labelCount < $1.name.labelCount }) else { continue }
+      let zone = if case .exact = deepest { "QNAME" } else { deepest.name.text }
       switch rule.action {
+      case .standard: return nil
       case .route(let number): return .route(number)
       case .nxDomain: return .blocked
+      case .noData: return .noData(zone)
       case .refused: return .refused
-      case .pinned(let addresses):
-        let zone = if case .exact = deepest { "QNAME" } else { deepest.name.text }
-        return records(addresses, type) ?? .noData(zone)
+      case .pinned(let addresses): return records(addresses, type) ?? .noData(zone)
       }
     }
     return nil
@@ -128,9 +129,11 @@ private struct World {
     }
     let pinned = RouteAction.pinned([IPAddress(text: "192.0.2.9")!, IPAddress(text: "2001:db8::9")!])
     let number = UInt16.random(in: 0...9, using: &generator)
-    return RouteRule(
-      names: names,
-      action: [.route(number), .route(number), .nxDomain, .refused, pinned].randomElement(using: &generator)!)
+    let types = TypeCategory.allCases.filter { _ in Int.random(in: 0...3, using: &generator) == 0 }
+    let actions: [RouteAction] = [
+      .route(number), .route(number), .nxDomain, .noData, .refused, .standard, pinned,
+    ]
+    return RouteRule(names: names, types: Set(types), action: actions.randomElement(using: &generator)!)
   }
 
   mutating func hosts() -> HostsFile {
@@ -189,7 +192,7 @@ private struct World {
       switch (rules[index].action, found) {
       case (.route(let wanted), .route(let number)): wanted == number
       case (.nxDomain, .blocked), (.nxDomain, .noData("QNAME")), (.refused, .refused): true
-      case (.pinned, .records), (.pinned, .noData): true
+      case (.pinned, .records), (.pinned, .noData), (.noData, .noData), (.standard, _): true
       default: false
       }
     case .hosts:

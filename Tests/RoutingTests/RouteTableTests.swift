@@ -63,6 +63,31 @@ import Testing
     #expect(table.ask("v4.example", .aaaa) == .noData("v4.example."))
   }
 
+  @Test func `a rule of some types leaves the others to the next rule`() {
+    let name = NamePattern(text: "example")!
+    let table = RouteTable(
+      rules: [
+        RouteRule(names: [name], types: [.aaaa, .service], action: .noData),
+        RouteRule(names: [NamePattern(text: "*.example")!], types: [.pointer, .other], action: .refused),
+        RouteRule(names: [name], action: .route(3)),
+      ], hosts: HostsFile(), settings: SpecialNamesSettings())
+    for type in [RecordType.aaaa, .https, .svcb] { #expect(table.ask("www.example", type) == .noData("example.")) }
+    for type in [RecordType.ptr, .mx, .ns] { #expect(table.ask("www.example", type) == .refused) }
+    #expect(table.ask("www.example", .a) == .route(3))
+    #expect(table.ask("example", .mx) == .route(3))
+    #expect(table.localAnswers.contains { $0.responseCode == .noError && $0.extendedError == .blocked })
+  }
+
+  @Test func `"default" ends the search, and decides as without rules`() {
+    let table = RouteTable(
+      [("good.example nas.example *.test", .standard), (".", .nxDomain)], hosts: "192.0.2.1 nas.example", withLocalDNS)
+    #expect(table.ask("www.good.example") == .route(0))
+    #expect(table.ask("bad.example") == .blocked)
+    #expect(table.ask("nas.example") == .records(["192.0.2.1"]))
+    #expect(table.ask("nas.example", .mx) == .route(0))
+    #expect(table.ask("x.test") == .nxDomain("test."))
+  }
+
   @Test func `a rule for everything does not override special names and the hosts file`() {
     let table = RouteTable([(".", .route(5))], hosts: "192.0.2.1 nas.example", withLocalDNS)
     #expect(table.ask("www.example") == .route(5))

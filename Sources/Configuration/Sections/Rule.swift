@@ -5,11 +5,15 @@ import DNSWire
 extension Configuration {
   /// An exception for some names. The first rule that matches wins.
   public struct Rule: Hashable, Sendable {
+    /// Name in `query`, by default the number of the rule.
+    public var name: String?
     /// Names with all below; `"*.lan"` only those below, `"=lan"` only itself. Never empty.
     public var names: [NamePattern]
-    /// Source of their answers: a provider, `localdns`, `nxdomain`, `refused` or `pinned`.
+    /// Types of the questions that the rule is for; empty means all.
+    public var types: [RuleType] = []
+    /// Source of their answers: providers in their order, or what a word says.
     public var use: Use
-    /// With a provider, replaces `localdns.fallback`.
+    /// With providers or `default`, replaces `localdns.fallback`.
     public var fallback: Fallback?
     /// With `localdns`, resolvers to use instead of `localdns.servers`.
     public var servers: [LocalServer] = []
@@ -31,21 +35,37 @@ extension Configuration {
     }
   }
 
+  /// The types that rules tell apart.
+  public enum RuleType: String, CaseIterable, Hashable, Sendable {
+    case ipv4 = "A"
+    case ipv6 = "AAAA"
+    /// HTTPS and SVCB, which have addresses too.
+    case https = "HTTPS"
+    case pointer = "PTR"
+    /// Every type without a case of its own.
+    case other
+  }
+
   /// The source of the answers for a rule's names.
   public enum Use: Hashable, Sendable {
-    /// The provider of this name.
-    case provider(String)
+    /// The providers of these names, in this order.
+    case providers([String])
+    /// As without a rule.
+    case standard
     /// The resolvers of the rule's `servers`, otherwise those of `localdns.servers`.
     case localDNS
     /// The daemon answers NXDOMAIN.
     case nxdomain
+    /// The daemon answers that the name has no such records.
+    case noData
     /// The daemon answers REFUSED.
     case refused
     /// The daemon answers with the rule's own addresses.
     case pinned
 
     static let words: [String: Use] = [
-      "localdns": .localDNS, "nxdomain": .nxdomain, "refused": .refused, "pinned": .pinned,
+      "default": .standard, "localdns": .localDNS, "nxdomain": .nxdomain, "nodata": .noData, "refused": .refused,
+      "pinned": .pinned,
     ]
   }
 }
@@ -60,12 +80,20 @@ extension Configuration.Rule {
 
   static func readAll(from root: TableReader, _ context: Context) -> [Configuration.Rule] {
     var rules: [Configuration.Rule] = []
-    var seen: Set<NamePattern> = []
+    /// The types of each pattern that earlier rules have.
+    var covered: [NamePattern: Set<Configuration.RuleType>] = [:]
     root.tables("rule") { reader in
       var rule = Configuration.Rule(names: [], use: .localDNS)
       rule.read(from: reader, context)
-      for name in rule.names where !seen.insert(name).inserted {
-        reader.warn("names", "an earlier rule already covers \(shownText(name.description)); the first match wins")
+      let types = Set(rule.types.isEmpty ? Configuration.RuleType.allCases : rule.types)
+      for name in rule.names {
+        if types.isSubset(of: covered[name, default: []]) {
+          reader.warn("names", "an earlier rule already covers \(shownText(name.description)); the first match wins")
+        }
+        covered[name, default: []].formUnion(types)
+      }
+      if let name = rule.name, rules.contains(where: { $0.name == name }) {
+        reader.refuse("name", is: "is the name of an earlier rule", allowed: "another name")
       }
       rules.append(rule)
     }
@@ -75,7 +103,9 @@ extension Configuration.Rule {
   private mutating func read(from reader: TableReader, _ context: Context) {
     reader.require("names", allowed: Form<[NamePattern]>.patterns.allowed)
     reader.require("use", allowed: Form<Configuration.Use>.use.allowed)
+    reader.read("name", &name, .optional(.identifier))
     reader.read("names", &names, .patterns)
+    reader.read("types", &types, .distinctList(of: .choice))
     reader.read("use", &use, .use)
     reader.read("fallback", &fallback, .optional(.choice))
     reader.read("servers", &servers, .distinctList(of: .localServer))
@@ -90,10 +120,11 @@ extension Configuration.Rule {
   private func refuseContradictions(_ reader: TableReader, _ context: Context) {
     // Which other keys are allowed depends on `use`.
     guard reader.isSound("use") else { return }
-    if case .provider(let name) = use, !context.providers.contains(name) {
-      let choices = context.providers + Configuration.Use.words.keys.sorted()
+    if case .providers(let names) = use, !names.allSatisfy(context.providers.contains) {
+      let choices = context.providers + (names.count > 1 ? [] : Configuration.Use.words.keys.sorted())
       let words = choices.map { "\"\($0)\"" }.joined(separator: ", ")
-      reader.refuse("use", is: "is not a configured provider", allowed: "one of \(words)")
+      let predicate = names.count > 1 ? "holds what is not a configured provider" : "is not a configured provider"
+      reader.refuse("use", is: predicate, allowed: names.count > 1 ? "some of \(words)" : "one of \(words)")
     }
     if use == .localDNS, servers.isEmpty, !context.hasLocalDNS, reader.isSound("servers") {
       reader.refuse("use", is: "has no servers", allowed: "servers in this rule or in [localdns]")
@@ -108,8 +139,8 @@ extension Configuration.Rule {
     if use == .pinned, addresses.isEmpty, reader.isSound("addresses") {
       reader.refuse("addresses", is: "is not enough", allowed: "at least one address for use = \"pinned\"")
     }
-    if fallback != nil, Configuration.Use.words.values.contains(use) {
-      reader.refuse("fallback", "only valid if use names a provider", remedy: "remove the key")
+    if fallback != nil, use != .standard, Configuration.Use.words.values.contains(use) {
+      reader.refuse("fallback", "only valid if use names providers or is \"default\"", remedy: "remove the key")
     }
     if let minTTL, let maxTTL { reader.refuseInverted("min_ttl", minTTL, "max_ttl", maxTTL) }
   }
@@ -121,9 +152,16 @@ extension Form where Result == [NamePattern] {
 
 extension Form where Result == Configuration.Use {
   static var use: Form {
-    Form("a provider's name, \"localdns\", \"nxdomain\", \"refused\" or \"pinned\"") { value in
+    Form(
+      "a provider's name, an array of several, \"default\", \"localdns\", \"nxdomain\", \"nodata\", \"refused\" or \"pinned\""
+    ) { value in
+      if case .array(let values) = value {
+        let names = values.compactMap(\.line)
+        guard !names.isEmpty, names.count == values.count, Set(names).count == names.count else { return nil }
+        return .providers(names)
+      }
       guard let line = value.line, !line.isEmpty else { return nil }
-      return Configuration.Use.words[line] ?? .provider(line)
+      return Configuration.Use.words[line] ?? .providers([line])
     }
   }
 }

@@ -58,8 +58,8 @@ package struct RoutingPlan: Sendable {
     var rest = numbersOfChosen
     for (rule, target) in zip(configuration.rules, targets) {
       switch target {
-      case .local(let action): rules.append(RouteRule(names: rule.names, action: action))
-      case .route: rules.append(RouteRule(names: rule.names, action: .route(UInt16(rest.removeFirst()))))
+      case .local(let action): rules.append(RouteRule(rule, action))
+      case .route: rules.append(RouteRule(rule, .route(UInt16(rest.removeFirst()))))
       }
     }
     for number in routes.indices { routes[number].setFleetFingerprint(configuration) }
@@ -118,6 +118,7 @@ package struct RoutingPlan: Sendable {
     var route: Route
     switch rule.use {
     case .nxdomain: return .local(.nxDomain)
+    case .noData: return .local(.noData)
     case .refused: return .local(.refused)
     case .pinned: return .local(.pinned(rule.addresses))
     case .localDNS:
@@ -125,8 +126,12 @@ package struct RoutingPlan: Sendable {
       route = Route(providers: [], localServers: servers, fallsBack: true, ttl: TTLBounds(configuration))
       route.filtersPrivate = false
       route.isConfined = servers.entries.contains(.system)
-    case .provider(let name):
-      let providers = configuration.providers.indices.filter { configuration.providers[$0].name == name }
+    case .standard where !rule.hasTerms: return .local(.standard)
+    case .standard, .providers:
+      var providers = Array(configuration.providers.indices)
+      if case .providers(let names) = rule.use {
+        providers = names.compactMap { name in configuration.providers.firstIndex { $0.name == name } }
+      }
       let fallback = rule.fallback ?? configuration.localDNS.fallback
       route = Route(
         providers: providers, localServers: defaults, fallsBack: fallback == .onFailure, ttl: TTLBounds(configuration))
@@ -159,6 +164,32 @@ extension Route {
     var route = self
     route.hostsNamesOf = 0
     return route
+  }
+}
+
+extension Configuration.Rule {
+  /// Whether it has keys that change how answers are made or kept.
+  fileprivate var hasTerms: Bool {
+    fallback != nil || maxTTL != nil || minTTL != nil || stale != nil || isImmutable != nil
+  }
+}
+
+extension RouteRule {
+  fileprivate init(_ rule: Configuration.Rule, _ action: RouteAction) {
+    self.init(names: rule.names, types: Set(rule.types.map { TypeCategory($0) }), action: action)
+  }
+}
+
+extension TypeCategory {
+  fileprivate init(_ type: Configuration.RuleType) {
+    self =
+      switch type {
+      case .ipv4: .a
+      case .ipv6: .aaaa
+      case .https: .service
+      case .pointer: .pointer
+      case .other: .other
+      }
   }
 }
 

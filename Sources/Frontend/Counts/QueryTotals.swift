@@ -10,7 +10,7 @@ package enum QueryFate: Int, CaseIterable, Sendable {
   case stale
   /// Answered by a rule, as a special name or from the hosts file.
   case local
-  /// Answered by a rule that says `nxdomain` or `refused`.
+  /// Answered by a rule that says `nxdomain`, `nodata` or `refused`.
   case blocked
   /// Handed to the resolver.
   case miss
