@@ -58,8 +58,8 @@ public final class ByteStream {
   private var writeEvent: LoopEvent?
   /// Runs `proceed` in a later turn, when the loop has time for this stream.
   private let soon = OwnedPlace()
-  /// Whether OpenSSL has to write an answer before it reads on.
-  private var isAnswering = false
+  /// Whether OpenSSL still has to write its reply to an update of keys.
+  private var owesReply = false
   private var failure: StreamFailure?
   /// Octets that the kernel has not taken.
   private var output: [UInt8] = []
@@ -236,15 +236,15 @@ public final class ByteStream {
       let count = SSL_read(tls.ssl, buffer.octets.baseAddress, Int32(buffer.octets.count))
       guard count <= 0 else { return Int(count) }
       switch SSL_get_error(tls.ssl, count) {
-      // Only a record without content was read, or only an answer was written: OpenSSL may have further records, which no event
-      // reports.
-      case SSL_ERROR_WANT_READ where tls.emptyRecords != empty || isAnswering:
-        isAnswering = false
+      // Only a record without content was read, or only the reply to an update of keys was written: OpenSSL may have
+      // further records, which no event reports.
+      case SSL_ERROR_WANT_READ where tls.emptyRecords != empty || owesReply:
+        owesReply = false
         continue
       case SSL_ERROR_WANT_READ: return 0
       case SSL_ERROR_WANT_WRITE:
         // The answer to an update of keys (RFC 8446 section 4.6.3). Until it is written, what can be read is not.
-        isAnswering = true
+        owesReply = true
         readEvent = nil
         awaitWritable()
         return 0
