@@ -95,7 +95,7 @@ final class RefresherScene {
     #expect(provider.asked.count == 1)
     let times = [0] + kept.refreshes(provider)
     for (last, next) in zip(times, times.dropFirst()) { #expect((67.5...82.5).contains(next - last)) }
-    #expect((12...14).contains(times.count))
+    #expect((13...15).contains(times.count))
     #expect(loop.timers.count == 1)
     #expect(kept.log == ["1 of 1 names and types resolved at start in 0 ms"])
   }
