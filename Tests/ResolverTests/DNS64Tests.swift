@@ -50,8 +50,8 @@ import Testing
     }
   }
 
-  private func scene() -> ResolverScene {
-    let scene = ResolverScene(on: loop, [provider], local: local)
+  private func scene(_ rules: [RouteRule] = []) -> ResolverScene {
+    let scene = ResolverScene(on: loop, [provider], local: local, rules: rules)
     scene.network.change(to: 1)
     nonisolated(unsafe) let nat64 = nat64
     scene.resolver.assumeIsolated { $0.nat64 = nat64 }
@@ -60,6 +60,12 @@ import Testing
 
   private func answer(_ scene: ResolverScene, _ name: String, checkingDisabled: Bool = false) throws -> Message {
     try scene.answer(ClientQuestion(name: name, type: .aaaa, checkingDisabled: checkingDisabled))
+  }
+
+  @Test func `where a rule answers for the A records itself, none are made of others`() throws {
+    let rule = RouteRule(names: [NamePattern(text: "closed.example")!], types: [.a], action: .refused)
+    #expect(try answer(scene([rule]), "closed.example").answers.isEmpty)
+    #expect(provider.asked.map(\.question.type) == [.aaaa])
   }
 
   @Test(arguments: ["www.example.com", "mapped.example"])

@@ -83,6 +83,11 @@ extension AnswerComposer {
     return confined
   }
 
+  /// The route of the name's A records; nil if the daemon itself answers for them.
+  func ipv4Route(of asked: ResolverQuestion) -> UInt16? {
+    table == nil ? asked.route.number : route(of: asked.question.name, RecordType.a.rawValue)
+  }
+
   private func route(of name: DomainName, _ type: UInt16) -> UInt16? {
     let decision = name.lowercased.octets.withUnsafeBufferPointer { octets in
       table?.find(octets.baseAddress!, length: octets.count, type: type)

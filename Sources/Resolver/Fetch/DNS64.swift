@@ -22,10 +22,10 @@ extension Resolver {
 
   /// The result, with AAAA records of the name's A records in the place of none.
   func translated(_ result: FetchResult, to asked: ResolverQuestion) async -> FetchResult {
-    guard let prefix = nat64?.prefix, prefix.isTranslatable(result, asked) else { return result }
+    guard let prefix = nat64?.prefix, prefix.isTranslatable(result, asked), let route = composer.ipv4Route(of: asked)
+    else { return result }
     let number = network.number
-    let ipv4 = await resolve(
-      HTTPDNSQuestion(name: asked.question.name, type: .a), route: asked.route.number, fresh: false)
+    let ipv4 = await resolve(HTTPDNSQuestion(name: asked.question.name, type: .a), route: route, fresh: false)
     guard number == network.number, prefix == nat64?.prefix else { return result }
     return prefix.translated(result, ipv4, to: asked)
   }
