@@ -105,6 +105,7 @@ extension QueryProperty {
       action: .pinned([IPAddress(text: "192.0.2.1")!, IPAddress(text: "2001:db8::1")!])),
     RouteRule(names: [NamePattern(text: "blocked.example")!], action: .nxDomain),
     RouteRule(names: [NamePattern(text: "refused.example")!], action: .refused),
+    RouteRule(names: [NamePattern(text: "empty.example")!], types: [.aaaa, .service], action: .noData),
   ]
 
   /// Puts an answer into the cache of the default route, for clients with and without DO and CD.

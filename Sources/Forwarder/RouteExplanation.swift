@@ -15,9 +15,14 @@ extension Forwarder {
     let decision = name.octets.withUnsafeBufferPointer {
       preparation.plan.table.find($0.baseAddress!, length: $0.count, type: type.rawValue)
     }
-    let reason = RouteReason(
-      name, type, rules: preparation.plan.rules, settings: preparation.plan.settings,
-      isInHosts: isInHosts(name, type))
+    let isInHosts = isInHosts(name, type)
+    func reason(_ rules: [RouteRule]) -> RouteReason {
+      RouteReason(name, type, rules: rules, settings: preparation.plan.settings, isInHosts: isInHosts)
+    }
+    let (reason, rest) = (reason(preparation.plan.rules), reason([]))
+    if case .rule(let index, _) = reason, case .standard = preparation.plan.rules[index].action {
+      return "\(text(reason)), default: \(text(rest)): \(text(decision))"
+    }
     return "\(text(reason)): \(text(decision))"
   }
 

@@ -172,13 +172,14 @@ struct RouteCompiler: ~Copyable {
   private mutating func choice(_ context: Context, host: Int? = nil, pointer: Int? = nil, depth: Int = 0) -> UInt32 {
     let host = host.map { hostAnswers(hosts.hosts[$0].addresses) }
     let pointer = pointer.map { pointerAnswer($0) }
+    var isByHosts = false
     var choice = RouteChoice(
-      a: decide(.a, context, host?.a, depth),
-      aaaa: decide(.aaaa, context, host?.aaaa, depth),
-      pointer: decide(.pointer, context, pointer, depth),
-      service: decide(.service, context, host?.service, depth),
-      other: decide(.other, context, nil, depth))
-    if host != nil && choice.a == host?.a || pointer != nil && choice.pointer == pointer {
+      a: decide(.a, context, host?.a, depth, &isByHosts),
+      aaaa: decide(.aaaa, context, host?.aaaa, depth, &isByHosts),
+      pointer: decide(.pointer, context, pointer, depth, &isByHosts),
+      service: decide(.service, context, host?.service, depth, &isByHosts),
+      other: decide(.other, context, nil, depth, &isByHosts))
+    if isByHosts {
       choice.a = ofExistingName(choice.a)
       choice.aaaa = ofExistingName(choice.aaaa)
       choice.pointer = ofExistingName(choice.pointer)
@@ -196,17 +197,27 @@ struct RouteCompiler: ~Copyable {
   }
 
   /// Decides in the order of `RouteTable`: a rule that is deep enough, the hosts file, the special name, the default route.
+  ///
+  /// - Parameter isByHosts: set if the hosts file has decided.
   private mutating func decide(
-    _ category: TypeCategory, _ context: Context, _ hostAnswer: UInt32?, _ depth: Int
+    _ category: TypeCategory, _ context: Context, _ hostAnswer: UInt32?, _ depth: Int, _ isByHosts: inout Bool
   ) -> UInt32 {
     let effect = hostAnswer == nil ? context.special.flatMap { specialDecision($0, category) } : nil
     let minimumDepth = hostAnswer != nil ? depth : effect != nil ? context.special!.depth : 0
     var winner: Candidate?
-    for candidate in context.candidates where candidate.depth >= minimumDepth && rules[candidate.rule].isFor(category) {
+    for candidate in context.candidates {
+      let rule = rules[candidate.rule]
+      guard rule.isFor(category), rule.mayOverride(minimumDepth, from: candidate.depth) else { continue }
       if let best = winner, (best.rule, -best.depth) <= (candidate.rule, -candidate.depth) { continue }
       winner = candidate
     }
-    return winner.flatMap { ruleDecision($0, category) } ?? hostAnswer ?? effect ?? 0
+    var standard: UInt32 = 0
+    if let winner {
+      guard case .standard(let number) = rules[winner.rule].action else { return ruleDecision(winner, category) }
+      standard = UInt32(number)
+    }
+    if hostAnswer != nil { isByHosts = true }
+    return hostAnswer ?? effect ?? standard
   }
 
   private mutating func local(_ answer: LocalAnswer) -> UInt32 { answers.number(of: answer) | RouteChoice.localBit }
@@ -237,12 +248,10 @@ struct RouteCompiler: ~Copyable {
     }
   }
 
-  /// The decision of a rule for a type; nil if it is that without a rule.
-  private mutating func ruleDecision(_ winner: Candidate, _ category: TypeCategory) -> UInt32? {
+  private mutating func ruleDecision(_ winner: Candidate, _ category: TypeCategory) -> UInt32 {
     let owner = winner.pattern.soaOwner
     return switch rules[winner.rule].action {
-    case .standard: nil
-    case .route(let number): UInt32(number)
+    case .standard(let number), .route(let number): UInt32(number)
     case .noData: local(.blocked(.noError, owner: owner))
     case .nxDomain: local(.blocked(.nxDomain, owner: owner))
     case .refused: local(.blocked(.refused, owner: nil))
@@ -275,10 +284,11 @@ struct RouteCompiler: ~Copyable {
 }
 
 extension NamePattern {
-  /// The SOA owner for a blocked or pinned name.
+  /// The SOA owner for a blocked or pinned name. An SOA record of the root could end all names for a resolver that forwards
+  /// to us.
   fileprivate var soaOwner: SOAOwner {
     switch self {
-    case .subtree(let name), .below(let name): .zone(name.lowercased)
+    case .subtree(let name), .below(let name): name.isRoot ? .queryName : .zone(name.lowercased)
     case .exact: .queryName
     }
   }

@@ -36,7 +36,7 @@ public enum RouteReason: Hashable, Sendable {
     let special = isInHosts ? nil : RouteReason.special(name, type, settings)
     let depth = isInHosts ? name.labelCount : special?.ruleDepth ?? 0
     for (index, rule) in rules.enumerated() where rule.isFor(TypeCategory(type)) {
-      let fitting = rule.names.filter { $0.matches(name) && $0.name.labelCount >= depth }
+      let fitting = rule.names.filter { $0.matches(name) && rule.mayOverride(depth, from: $0.name.labelCount) }
       guard let best = fitting.max(by: { $0.name.labelCount < $1.name.labelCount }) else { continue }
       self = .rule(index, best)
       return

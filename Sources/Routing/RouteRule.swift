@@ -4,8 +4,8 @@ import DNSWire
 
 /// The action for questions that match a rule.
 public enum RouteAction: Hashable, Sendable {
-  /// Decide as if no rule had matched.
-  case standard
+  /// Decide as if no rule had matched, but with the route of this number in the place of the default route.
+  case standard(UInt16)
   /// Resolve them by the route of this number; 0 is the default route.
   case route(UInt16)
   /// Answer NXDOMAIN with the extended error "blocked".
@@ -53,4 +53,10 @@ public struct RouteRule: Hashable, Sendable {
   }
 
   func isFor(_ category: TypeCategory) -> Bool { types.isEmpty || types.contains(category) }
+
+  /// Whether a pattern of so many labels counts for a name that is in the hosts file, or special, with this many. What
+  /// changes nothing about such a name may have fewer.
+  func mayOverride(_ depth: Int, from patternDepth: Int) -> Bool {
+    if case .standard = action { true } else { patternDepth >= depth }
+  }
 }

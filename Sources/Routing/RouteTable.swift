@@ -60,9 +60,10 @@ struct UnknownTopLevel {
 /// All `[[rule]]`s, the hosts file and the special names, compiled.
 ///
 /// What wins for a name and type:
-/// 1. A rule for the name or one above it, and for the type; the first one that matches. A rule with fewer labels than a hosts entry or special
-///    name does not override it: `names = ["."]` does not affect `localhost`, `names = ["test"]` overrides RFC 6761 for
-///    all of `test`, and `names = ["=nas.lan"]` overrides the hosts file.
+/// 1. A rule for the name or one above it, and for the type; the first one that matches. A rule with fewer labels than a
+///    hosts entry or special name does not override it: `names = ["."]` does not affect `localhost`, `names = ["test"]`
+///    overrides RFC 6761 for all of `test`, and `names = ["=nas.lan"]` overrides the hosts file. A rule that says "as without
+///    rules" ends the search whatever its labels.
 /// 2. The hosts file, for A, AAAA, SVCB and HTTPS of its names and PTR of its addresses. What wins for their other types
 ///    never says NXDOMAIN: the name exists.
 /// 3. The deepest special name at or above the name.

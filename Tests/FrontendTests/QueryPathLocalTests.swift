@@ -46,7 +46,14 @@ import Testing
   }
 
   @Test func `a rule's answer takes precedence over the cache`() throws {
-    let scene = try QueryPathScene(rules: [("blocked.example", .nxDomain), ("refused.example", .refused)])
+    let scene = try QueryPathScene(
+      rules: [("blocked.example", .nxDomain), ("refused.example", .refused), ("empty.example", .noData)])
+    let empty = try scene.reply(
+      RawQuery {
+        $0.name = RawQuery.name("empty.example"); $0.records = [opt()]
+      })
+    #expect(empty.responseCode == .noError && empty.answers.isEmpty && !empty.header.aa)
+    #expect(empty.extendedError == .blocked && empty.authorities.map(\.type) == [.soa])
     for name in ["blocked.example", "a.blocked.example", "refused.example"] { try scene.keep(name, [address(name, 1)]) }
     let blocked = try scene.reply(
       RawQuery {

@@ -21,29 +21,43 @@ private struct Model {
 
   /// Whether the hosts file, and no rule, answers one of its types.
   private func isInHosts(_ name: DomainName) -> Bool {
-    [.a, .ptr].contains { type in
-      hostsAnswer(name, type).map { decide(name, type) == $0 } ?? false
+    [.a, .aaaa, .https, .ptr].contains { type in
+      hostsAnswer(name, type) != nil && rule(name, type, from: name.labelCount).map(\.isStandard) ?? true
     }
   }
 
   private func decide(_ name: DomainName, _ type: RecordType) -> Outcome {
-    if let answer = hostsAnswer(name, type) { return rule(name, type, from: name.labelCount) ?? answer }
-    if let (depth, outcome) = special(name, type) { return rule(name, type, from: depth) ?? outcome }
-    return rule(name, type, from: 0) ?? .route(0)
+    let answer = hostsAnswer(name, type)
+    let special = answer == nil ? special(name, type) : nil
+    return switch rule(name, type, from: answer == nil ? special?.0 ?? 0 : name.labelCount) {
+    case .decides(let outcome): outcome
+    case .standard(let number): answer ?? special?.1 ?? .route(number)
+    case nil: answer ?? special?.1 ?? .route(0)
+    }
   }
 
-  private func rule(_ name: DomainName, _ type: RecordType, from depth: Int) -> Outcome? {
+  /// What a rule says.
+  private enum Ruling {
+    case decides(Outcome)
+    case standard(UInt16)
+
+    var isStandard: Bool { if case .standard = self { true } else { false } }
+  }
+
+  private func rule(_ name: DomainName, _ type: RecordType, from depth: Int) -> Ruling? {
     for rule in rules where rule.types.isEmpty || rule.types.contains(TypeCategory(type)) {
-      let matching = rule.names.filter { $0.matches(name) && $0.name.labelCount >= depth }
+      let isStandard = if case .standard = rule.action { true } else { false }
+      let matching = rule.names.filter { $0.matches(name) && (isStandard || $0.name.labelCount >= depth) }
       guard let deepest = matching.max(by: { $0.name.labelCount < $1.name.labelCount }) else { continue }
-      let zone = if case .exact = deepest { "QNAME" } else { deepest.name.text }
+      let isExact = if case .exact = deepest { true } else { false }
+      let zone = isExact || deepest.name.isRoot ? "QNAME" : deepest.name.text
       switch rule.action {
-      case .standard: return nil
-      case .route(let number): return .route(number)
-      case .nxDomain: return .blocked
-      case .noData: return .noData(zone)
-      case .refused: return .refused
-      case .pinned(let addresses): return records(addresses, type) ?? .noData(zone)
+      case .standard(let number): return .standard(number)
+      case .route(let number): return .decides(.route(number))
+      case .nxDomain: return .decides(.blocked)
+      case .noData: return .decides(.noData(zone))
+      case .refused: return .decides(.refused)
+      case .pinned(let addresses): return .decides(records(addresses, type) ?? .noData(zone))
       }
     }
     return nil
@@ -131,7 +145,7 @@ private struct World {
     let number = UInt16.random(in: 0...9, using: &generator)
     let types = TypeCategory.allCases.filter { _ in Int.random(in: 0...3, using: &generator) == 0 }
     let actions: [RouteAction] = [
-      .route(number), .route(number), .nxDomain, .noData, .refused, .standard, pinned,
+      .route(number), .route(number), .nxDomain, .noData, .refused, .standard(0), .standard(number), pinned,
     ]
     return RouteRule(names: names, types: Set(types), action: actions.randomElement(using: &generator)!)
   }

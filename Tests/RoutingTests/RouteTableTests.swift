@@ -76,16 +76,34 @@ import Testing
     #expect(table.ask("www.example", .a) == .route(3))
     #expect(table.ask("example", .mx) == .route(3))
     #expect(table.localAnswers.contains { $0.responseCode == .noError && $0.extendedError == .blocked })
+    // No SOA record of the root.
+    let everything = RouteTable([(".", .noData)])
+    #expect(everything.ask("www.example", .aaaa) == .noData("QNAME"))
+  }
+
+  @Test func `a name of the hosts file exists, whichever of its types a rule decides`() {
+    let table = RouteTable(
+      rules: [RouteRule(names: [NamePattern(text: "=nas.lan")!], types: [.a], action: .noData)],
+      hosts: try! HostsFile(octets: Array("2001:db8::1 nas.lan".utf8)), settings: SpecialNamesSettings())
+    #expect(table.ask("nas.lan", .aaaa) == .records(["2001:db8::1"]))
+    #expect(table.ask("nas.lan", .mx) == .noData("QNAME"))
   }
 
   @Test func `"default" ends the search, and decides as without rules`() {
     let table = RouteTable(
-      [("good.example nas.example *.test", .standard), (".", .nxDomain)], hosts: "192.0.2.1 nas.example", withLocalDNS)
+      [
+        ("good.example example", .standard(0)), ("=ads.nas.example x.y.test", .nxDomain), ("terms.test", .standard(4)),
+        (".", .nxDomain),
+      ], hosts: "192.0.2.1 nas.example ads.nas.example", withLocalDNS)
     #expect(table.ask("www.good.example") == .route(0))
-    #expect(table.ask("bad.example") == .blocked)
+    #expect(table.ask("bad.org") == .blocked)
     #expect(table.ask("nas.example") == .records(["192.0.2.1"]))
     #expect(table.ask("nas.example", .mx) == .route(0))
-    #expect(table.ask("x.test") == .nxDomain("test."))
+    // Also where a later rule is deep enough to override the hosts file.
+    #expect(table.ask("ads.nas.example") == .records(["192.0.2.1"]))
+    #expect(table.ask("x.y.test") == .blocked)
+    // With terms, the hosts file and special names still count.
+    #expect(table.ask("terms.test") == .nxDomain("test."))
   }
 
   @Test func `a rule for everything does not override special names and the hosts file`() {

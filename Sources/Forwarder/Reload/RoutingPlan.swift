@@ -35,7 +35,7 @@ package struct RoutingPlan: Sendable {
   ) {
     let names = configuration.providers.map(\.meaning)
     let targets = configuration.rules.map { RoutingPlan.target(of: $0, configuration) }
-    let chosen = targets.compactMap { if case .route(let route) = $0 { route } else { nil } }
+    let chosen = targets.compactMap { if case .route(let route, _) = $0 { route } else { nil } }
     let fixed = RoutingPlan.fixedRoutes(configuration)
     // One more route for each, if the hosts file has names.
     let hostsRoutes = hosts.hosts.isEmpty ? [] : (fixed + chosen).map(\.forHostsNames)
@@ -59,7 +59,9 @@ package struct RoutingPlan: Sendable {
     for (rule, target) in zip(configuration.rules, targets) {
       switch target {
       case .local(let action): rules.append(RouteRule(rule, action))
-      case .route: rules.append(RouteRule(rule, .route(UInt16(rest.removeFirst()))))
+      case .route(_, let isStandard):
+        let number = UInt16(rest.removeFirst())
+        rules.append(RouteRule(rule, isStandard ? .standard(number) : .route(number)))
       }
     }
     for number in routes.indices { routes[number].setFleetFingerprint(configuration) }
@@ -110,7 +112,8 @@ package struct RoutingPlan: Sendable {
 
   private enum Target {
     case local(RouteAction)
-    case route(Route)
+    /// - isStandard: whether it stands in the place of the default route.
+    case route(Route, isStandard: Bool)
   }
 
   private static func target(of rule: Configuration.Rule, _ configuration: Configuration) -> Target {
@@ -126,7 +129,7 @@ package struct RoutingPlan: Sendable {
       route = Route(providers: [], localServers: servers, fallsBack: true, ttl: TTLBounds(configuration))
       route.filtersPrivate = false
       route.isConfined = servers.entries.contains(.system)
-    case .standard where !rule.hasTerms: return .local(.standard)
+    case .standard where !rule.hasTerms: return .local(.standard(Route.Number.standard))
     case .standard, .providers:
       var providers = Array(configuration.providers.indices)
       if case .providers(let names) = rule.use {
@@ -142,7 +145,7 @@ package struct RoutingPlan: Sendable {
     if let isImmutable = rule.isImmutable { route.stale.isImmutable = isImmutable }
     if let highest = rule.maxTTL { route.ttl.highest = highest.ttl }
     if let lowest = rule.minTTL { route.ttl.lowest = lowest.ttl }
-    return .route(route)
+    return .route(route, isStandard: rule.use == .standard)
   }
 }
 
@@ -168,7 +171,7 @@ extension Route {
 }
 
 extension Configuration.Rule {
-  /// Whether it has keys that change how answers are made or kept.
+  /// Whether it has keys that change how answers are made or cached.
   fileprivate var hasTerms: Bool {
     fallback != nil || maxTTL != nil || minTTL != nil || stale != nil || isImmutable != nil
   }
