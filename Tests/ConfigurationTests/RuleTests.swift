@@ -81,9 +81,13 @@ func `a text that is not a pattern is refused`(text: String) {
   ("use = \"alidns\"\nmin_ttl = \"2m\"\nmax_ttl = \"1m\"", "min_ttl"),
   ("use = \"alidns\"\nmax_ttl = 60", "max_ttl"),
   ("use = []", "use"),
-  ("use = [\"alidns\", \"alidns\"]", "use"),
-  ("use = [\"alidns\", \"localdns\"]", "use"),
-  ("use = [\"alidns\", 1]", "use"),
+  ("use = [\"alidns\", \"alidns\"]", "use[#2]"),
+  ("use = [\"alidns\", \"localdns\"]", "use[#2]"),
+  ("use = [\"default\"]", "use[#1]"),
+  ("use = [\"alidns\", \"other\"]", "use"),
+  ("use = [\"alidns\", 1]", "use[#2]"),
+  ("use = \"nxdomain\"\ntypes = [\"AAAA\"]", "types"),
+  ("use = \"alidns\"\nname = \"2\"", "name"),
   ("use = \"nodata\"\nfallback = \"never\"", "fallback"),
   ("use = \"default\"\nservers = [\"192.0.2.1\"]", "servers"),
   ("use = \"alidns\"\ntypes = [\"A\", \"A\"]", "types[#2]"),
@@ -109,7 +113,7 @@ func `a rule that contradicts itself is one mistake`(text: String, key: String) 
 }
 
 @Test func `rules of different types do not cover each other`() {
-  func rule(_ types: String) -> String { "[[rule]]\nnames = [\"lan\"]\nuse = \"nxdomain\"\ntypes = [\(types)]\n" }
+  func rule(_ types: String) -> String { "[[rule]]\nnames = [\"lan\"]\nuse = \"nodata\"\ntypes = [\(types)]\n" }
   #expect(warnings(rule("\"A\"") + rule("\"AAAA\"") + rule("")).isEmpty)
   #expect(warnings(rule("") + rule("\"A\"")).count == 1)
   #expect(warnings(rule("\"A\"") + rule("\"AAAA\"") + rule("\"A\", \"AAAA\"")).count == 1)

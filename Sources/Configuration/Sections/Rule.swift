@@ -11,7 +11,7 @@ extension Configuration {
     public var names: [NamePattern]
     /// Types of the questions that the rule is for; empty means all.
     public var types: [RuleType] = []
-    /// Source of their answers: providers in their order, or what a word says.
+    /// Providers in their order, or one of `default`, `localdns`, `nxdomain`, `nodata`, `refused`, `pinned`.
     public var use: Use
     /// With providers or `default`, replaces `localdns.fallback`.
     public var fallback: Fallback?
@@ -50,7 +50,7 @@ extension Configuration {
   public enum Use: Hashable, Sendable {
     /// The providers of these names, in this order.
     case providers([String])
-    /// As without a rule.
+    /// As if no rule matched.
     case standard
     /// The resolvers of the rule's `servers`, otherwise those of `localdns.servers`.
     case localDNS
@@ -80,17 +80,20 @@ extension Configuration.Rule {
 
   static func readAll(from root: TableReader, _ context: Context) -> [Configuration.Rule] {
     var rules: [Configuration.Rule] = []
-    /// The types of each pattern that earlier rules have.
+    // The types of each pattern that earlier rules have.
     var covered: [NamePattern: Set<Configuration.RuleType>] = [:]
     root.tables("rule") { reader in
       var rule = Configuration.Rule(names: [], use: .localDNS)
       rule.read(from: reader, context)
       let types = Set(rule.types.isEmpty ? Configuration.RuleType.allCases : rule.types)
-      for name in rule.names {
+      for name in rule.names where reader.isSound("types") {
         if types.isSubset(of: covered[name, default: []]) {
           reader.warn("names", "an earlier rule already covers \(shownText(name.description)); the first match wins")
         }
         covered[name, default: []].formUnion(types)
+      }
+      if let name = rule.name, name.utf8.allSatisfy({ (48...57).contains($0) }) {
+        reader.refuse("name", is: "could be the number of another rule", allowed: "another name")
       }
       if let name = rule.name, rules.contains(where: { $0.name == name }) {
         reader.refuse("name", is: "is the name of an earlier rule", allowed: "another name")
@@ -120,11 +123,14 @@ extension Configuration.Rule {
   private func refuseContradictions(_ reader: TableReader, _ context: Context) {
     // Which other keys are allowed depends on `use`.
     guard reader.isSound("use") else { return }
-    if case .providers(let names) = use, !names.allSatisfy(context.providers.contains) {
-      let choices = context.providers + (names.count > 1 ? [] : Configuration.Use.words.keys.sorted())
+    if case .providers(let names) = use, let unknown = names.first(where: { !context.providers.contains($0) }) {
+      let choices = context.providers + Configuration.Use.words.keys.sorted()
       let words = choices.map { "\"\($0)\"" }.joined(separator: ", ")
-      let predicate = names.count > 1 ? "holds what is not a configured provider" : "is not a configured provider"
-      reader.refuse("use", is: predicate, allowed: names.count > 1 ? "some of \(words)" : "one of \(words)")
+      let subject = names.count > 1 ? "has \(shownText(unknown)), which " : ""
+      reader.refuse("use", is: "\(subject)is not a configured provider", allowed: "one of \(words)")
+    }
+    if use == .nxdomain, !types.isEmpty {
+      reader.refuse("types", "not possible with use = \"nxdomain\", which is for every type", remedy: "use \"nodata\"")
     }
     if use == .localDNS, servers.isEmpty, !context.hasLocalDNS, reader.isSound("servers") {
       reader.refuse("use", is: "has no servers", allowed: "servers in this rule or in [localdns]")
@@ -152,16 +158,25 @@ extension Form where Result == [NamePattern] {
 
 extension Form where Result == Configuration.Use {
   static var use: Form {
-    Form(
+    let names = Form<[String]>.distinctList(of: .providerName, atLeast: 1)
+    let word = Form(
       "a provider's name, an array of several, \"default\", \"localdns\", \"nxdomain\", \"nodata\", \"refused\" or \"pinned\""
     ) { value in
-      if case .array(let values) = value {
-        let names = values.compactMap(\.line)
-        guard !names.isEmpty, names.count == values.count, Set(names).count == names.count else { return nil }
-        return .providers(names)
-      }
       guard let line = value.line, !line.isEmpty else { return nil }
       return Configuration.Use.words[line] ?? .providers([line])
+    }
+    return Form(allowed: word.allowed) { value, place, report in
+      guard case .array = value else { return word.read(value, place, report) }
+      return names.read(value, place, report).map { .providers($0) }
+    }
+  }
+}
+
+extension Form where Result == String {
+  /// A provider in an array of them, where no word may stand.
+  fileprivate static var providerName: Form {
+    Form("a provider's name") { value in
+      value.line.flatMap { isIdentifier($0) && Configuration.Use.words[$0] == nil ? $0 : nil }
     }
   }
 }
