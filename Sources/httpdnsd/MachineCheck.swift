@@ -32,6 +32,8 @@ struct MachineCheck {
   private var instance: IPAddress?
   /// The nameservers of the machine's programs, for the summary.
   private var nameservers = "another nameserver"
+  /// Whether an address of the daemon has the port that the machine's programs ask.
+  private var hasUsualPort = false
 
   /// The largest tolerable difference from a provider's clock, in seconds; signatures are valid for minutes.
   private static let oddClock: Int64 = 60
@@ -50,6 +52,7 @@ struct MachineCheck {
     for warning in loaded.warnings { add("configuration", .note, "\(warning)") }
     checkSecrets()
     let listening = try? ListeningAddresses(config: path, Root())
+    hasUsualPort = listening?.listening.contains { $0.port == 53 } ?? true
     checkDaemon(listening)
     checkProviderStates()
     checkNameserver(listening)
@@ -82,7 +85,11 @@ struct MachineCheck {
     switch usesDaemon {
     case true: return "This machine uses httpdnsd, and everything that httpdnsd needs works."
     case false:
-      return "httpdnsd works, but this machine asks \(nameservers); `httpdnsd setup` makes httpdnsd its nameserver."
+      // Only systemd-resolved can ask another port.
+      let isPossible = hasUsualPort || nameservers == "systemd-resolved"
+      let remedy =
+        isPossible ? "`httpdnsd setup` makes httpdnsd its nameserver" : "its nameserver has to listen on port 53"
+      return "httpdnsd works, but this machine asks \(nameservers); \(remedy)."
     case nil: return "httpdnsd works; it is unknown whether this machine uses it."
     }
   }

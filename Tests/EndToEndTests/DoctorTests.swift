@@ -334,6 +334,12 @@ import Testing
         try summary([machine.routers[0]])
           == "httpdnsd works, but this machine asks \(machine.routers[0]); `httpdnsd setup` makes httpdnsd its nameserver."
       )
+      settings.addresses = ["127.0.0.1:5300"]
+      _ = try lab.daemon(settings.text, prefix: machine.prefix)
+      _ = try settings.text.write(toFile: file, atomically: true, encoding: .utf8)
+      #expect(
+        try summary([machine.routers[0]])
+          == "httpdnsd works, but this machine asks \(machine.routers[0]); its nameserver has to listen on port 53.")
     }
   }
 }
