@@ -119,6 +119,16 @@ func `a rule that contradicts itself is one mistake`(text: String, key: String) 
   #expect(warnings(rule("\"A\"") + rule("\"AAAA\"") + rule("\"A\", \"AAAA\"")).count == 1)
 }
 
+@Test func `a pinned address that no type of the rule asks for causes a warning`() {
+  func rule(_ types: String) -> String {
+    "[[rule]]\nnames = [\"lan\"]\nuse = \"pinned\"\naddresses = [\"192.0.2.1\", \"2001:db8::1\"]\ntypes = [\(types)]\n"
+  }
+  #expect(warnings(rule("")).isEmpty)
+  #expect(warnings(rule("\"AAAA\", \"A\"")).isEmpty)
+  #expect(warnings(rule("\"AAAA\"")).map { $0.contains("addresses: 192.0.2.1 is not used: types has no \"A\"") } == [true])
+  #expect(warnings(rule("\"HTTPS\"")).count == 2)
+}
+
 @Test func `two rules with one name are a mistake, and so is a provider with a word's name`() {
   let rule = "[[rule]]\nname = \"one\"\nnames = [\"lan\"]\nuse = \"nxdomain\"\n"
   #expect(mistakes(rule + rule).map { $0.hasPrefix("test.toml: rule[#2].name: ") } == [true])

@@ -149,6 +149,10 @@ extension Configuration.Rule {
       reader.refuse("fallback", "only valid if use names providers or is \"default\"", remedy: "remove the key")
     }
     if let minTTL, let maxTTL { reader.refuseInverted("min_ttl", minTTL, "max_ttl", maxTTL) }
+    guard reader.isSound("types"), reader.isSound("addresses") else { return }
+    for address in addresses where use == .pinned && !types.isEmpty && !types.contains(address.isIPv6 ? .ipv6 : .ipv4) {
+      reader.warn("addresses", "\(address) is not used: types has no \"\(address.isIPv6 ? "AAAA" : "A")\"")
+    }
   }
 }
 
