@@ -158,6 +158,47 @@ import Testing
     }
   }
 
+  @Test(arguments: Dig.allCases)
+  func `rules by type hide IPv6, "default" makes an exception, and a reload applies both`(_ program: Dig) throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      try simulator.setZone(
+        """
+        www.example. 300 A 192.0.2.1
+        www.example. 300 AAAA 2001:db8::1
+        www.example. 300 TXT "text"
+        six.example. 300 AAAA 2001:db8::6
+        """)
+      var settings = Settings(Settings.doh(simulator.http))
+      let exception = "[[rule]]\nnames = [\"six.example\"]\nuse = \"default\"\n"
+      let suppression = "[[rule]]\nname = \"ipv4\"\nnames = [\".\"]\ntypes = [\"AAAA\", \"HTTPS\"]\nuse = \"nodata\"\n"
+      settings.more = exception + suppression
+      let daemon = try lab.daemon(settings.text)
+      func data(_ name: String, _ type: String) throws -> [String] {
+        let answer = try program.ask(daemon.address, "-q", name, "-t", type)
+        #expect(answer.status == "NOERROR", "\(name) \(type)")
+        #expect(answer.authorities.count == (answer.data.isEmpty ? 1 : 0), "\(name) \(type)")
+        return answer.data
+      }
+      #expect(try data("www.example", "AAAA").isEmpty)
+      #expect(try data("www.example", "TYPE65").isEmpty)
+      #expect(try ask(daemon.address, "www.example", "AAAA").errors == [15])
+      #expect(try simulator.count.transfers == 0)
+      #expect(try data("www.example", "A") == ["192.0.2.1"])
+      #expect(try data("www.example", "TXT") == ["\"text\""])
+      #expect(try data("six.example", "AAAA") == ["2001:db8::6"])
+      settings.more = suppression
+      try daemon.reload(settings.text)
+      #expect(try data("six.example", "AAAA").isEmpty)
+      settings.more = suppression.replacing("\"AAAA\", \"HTTPS\"", with: "\"HTTPS\"")
+      try daemon.reload(settings.text)
+      let before = try simulator.count.transfers
+      #expect(try data("six.example", "AAAA") == ["2001:db8::6"])
+      #expect(try simulator.count.transfers == before, "the default route's answer is still there")
+      #expect(try data("www.example", "AAAA") == ["2001:db8::1"])
+    }
+  }
+
   @Test func `a plain resolver that truncates is asked over TCP`() throws {
     try withLab { lab in
       let corporate = try PlainServer { query, transport in
