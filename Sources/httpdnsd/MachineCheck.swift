@@ -88,7 +88,7 @@ struct MachineCheck {
       // Only systemd-resolved can ask another port.
       let isPossible = hasUsualPort || nameservers == "systemd-resolved"
       let remedy =
-        isPossible ? "`httpdnsd setup` makes httpdnsd its nameserver" : "its nameserver has to listen on port 53"
+        isPossible ? "`httpdnsd setup` makes httpdnsd its nameserver" : "setup needs it on port 53 (listen.addresses)"
       return "httpdnsd works, but this machine asks \(nameservers); \(remedy)."
     case nil: return "httpdnsd works; it is unknown whether this machine uses it."
     }
