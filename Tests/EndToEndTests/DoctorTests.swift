@@ -173,6 +173,19 @@ import Testing
       #expect(silent.hasSuffix("\nProblems with v4only.example.com.: no answer from emas.\n"), "\(silent)")
     }
   }
+
+  @Test func `doctor with a name says where its address families have different routes`() throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      var settings = Settings(Settings.json(simulator.http))
+      settings.more = "[[rule]]\nnames = [\"=v4only.example.com\"]\ntypes = [\"AAAA\"]\nuse = \"nodata\"\n"
+      let file = try lab.file(settings.text)
+      let apart = try lab.run("doctor", "--config", file, "v4only.example.com").output
+      let rule = "AAAA rule 1 (=v4only.example.com.): answered by httpdnsd itself"
+      #expect(apart.contains("\nroute: A no rule: json; \(rule)\n"), "\(apart)")
+      #expect(try lab.run("doctor", "--config", file, "example.com").output.contains("\nroute: no rule: json\n"))
+    }
+  }
 }
 
 @Suite(.blocking) struct MachineCheckTests {
@@ -339,7 +352,8 @@ import Testing
       _ = try settings.text.write(toFile: file, atomically: true, encoding: .utf8)
       #expect(
         try summary([machine.routers[0]])
-          == "httpdnsd works, but this machine asks \(machine.routers[0]); its nameserver has to listen on port 53.")
+          == "httpdnsd works, but this machine asks \(machine.routers[0]); setup needs it on port 53 (listen.addresses)."
+      )
     }
   }
 }

@@ -46,7 +46,8 @@ struct DoctorCommand: ParsableCommand {
     guard let name = try name.map({ try DomainName(argument: $0) }) else { return try checkMachine(loaded) }
     let forwarder = try Console.forwarder(loaded)
     let network = NetworkView(loaded.configuration)
-    let way = forwarder.way(of: Question(name: name, type: .a))
+    let ways = [RecordType.a, .aaaa].map { forwarder.way(of: Question(name: name, type: $0)) }
+    let way = ways[0] == ways[1] ? ways[0] : "A \(ways[0]); AAAA \(ways[1])"
     let opinions = forwarder.opinions(on: name)
     let findings = opinions.map { Finding(opinion: $0, verdict: Agreement(of: $0, among: opinions)) }
     if json { printJSON(name, findings, network, way) } else { printTable(name, findings, network, way) }
