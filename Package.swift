@@ -84,7 +84,7 @@ let layer1: [Target] =
 let layer2: [Target] =
   module("HTTPDNS", ["DNSWire", "Ciphers", "HTTPMessage", "JSON"], data: true)
   + module("MessageCache", ["DNSWire", "CHotPath"])
-  + module("Routing", ["DNSWire", "Files", "PublicSuffixes"])
+  + module("Routing", ["DNSWire", "FairShares", "Files", "PublicSuffixes"])
   + module("Listener", ["EventLoop", "FairShares", "CSocket", "CEvent"])
   + module(
     "HTTPClient", ["EventLoop", "HTTPMessage", "Streams", "FairShares", "CCurl", "CHTTP2", "CTLS", "CProcess"],

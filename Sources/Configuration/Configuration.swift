@@ -46,7 +46,8 @@ extension Configuration {
     rules = Rule.readAll(
       from: root,
       Rule.Context(
-        providers: providers.map(\.name), hasLocalDNS: hasLocalDNS, ownAddresses: listen.addresses))
+        providers: providers.map(\.name), hasLocalDNS: hasLocalDNS, ownAddresses: listen.addresses,
+        allow: listen.allow))
     var isStoreSound = true
     root.section("cache") { reader in
       cache.read(from: reader)

@@ -323,16 +323,20 @@ package final class Forwarder {
     return number
   }
 
-  private func decision(_ name: DomainName, _ type: RecordType) -> RouteDecision {
-    name.lowercased.octets.withUnsafeBufferPointer {
-      preparation.plan.table.find($0.baseAddress!, length: $0.count, type: type.rawValue)
+  func decision(_ name: DomainName, _ type: RecordType, from client: IPAddress? = nil) -> RouteDecision {
+    let table = preparation.plan.table
+    let group = client.map { table.classes.number(of: $0) } ?? ClientClasses.none
+    return name.lowercased.octets.withUnsafeBufferPointer {
+      table.find($0.baseAddress!, length: $0.count, type: type.rawValue, from: group)
     }
   }
 
   /// Resolves as the daemon does, but past the cache: rules, special names, providers, LocalDNS. Runs the loop until
   /// the answer arrives; needs no bound socket.
-  package func ask(_ question: Question) -> ResolvedAnswer? {
-    switch decision(question.name, question.type) {
+  ///
+  /// - Parameter client: who asks, for rules with `clients`; nil for the daemon itself.
+  package func ask(_ question: Question, from client: IPAddress? = nil) -> ResolvedAnswer? {
+    switch decision(question.name, question.type, from: client) {
     case .local(let index): return ResolvedAnswer(preparation.plan.table.localAnswers[Int(index)], to: question.name)
     case .route(let route):
       let upstreamQuestion = HTTPDNSQuestion(name: question.name.lowercased, type: question.type)

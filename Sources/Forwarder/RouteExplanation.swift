@@ -10,14 +10,15 @@ import Upstreams
 extension Forwarder {
   /// Explains a question's route and its servers: `search domain corp.example.: alidns, then LocalDNS …`. Reads the
   /// hosts file.
-  package func way(of question: Question) -> String {
+  ///
+  /// - Parameter client: who asks; nil for the daemon itself.
+  package func way(of question: Question, from client: IPAddress? = nil) -> String {
     let (name, type) = (question.name.lowercased, question.type)
-    let decision = name.octets.withUnsafeBufferPointer {
-      preparation.plan.table.find($0.baseAddress!, length: $0.count, type: type.rawValue)
-    }
+    let decision = decision(name, type, from: client)
     let isInHosts = isInHosts(name, type)
     func reason(_ rules: [RouteRule]) -> RouteReason {
-      RouteReason(name, type, rules: rules, settings: preparation.plan.settings, isInHosts: isInHosts)
+      RouteReason(
+        name, type, from: client, rules: rules, settings: preparation.plan.settings, isInHosts: isInHosts)
     }
     let (reason, rest) = (reason(preparation.plan.rules), reason([]))
     if case .rule(let index, _) = reason, case .standard = preparation.plan.rules[index].action {

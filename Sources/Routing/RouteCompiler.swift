@@ -56,9 +56,11 @@ private struct HostAnswers {
 struct RouteCompiler: ~Copyable {
   private(set) var names = SuffixTableBuilder()
   private(set) var nodes: [RouteNode] = []
-  private(set) var choices = Interned<RouteChoice>()
+  /// Each with one element for each class of clients.
+  private(set) var choices = Interned<[RouteChoice]>()
   private(set) var answers = Interned<LocalAnswer>()
   private(set) var unknown = UnknownTopLevel()
+  let classes: ClientClasses
 
   private let rules: [RouteRule]
   private let settings: SpecialNamesSettings
@@ -73,6 +75,7 @@ struct RouteCompiler: ~Copyable {
 
   init(rules: [RouteRule], hosts: HostsFile, settings: SpecialNamesSettings, hostsRoutes: [UInt16: UInt16]) {
     self.rules = rules
+    classes = ClientClasses(rules)
     self.hosts = hosts
     self.settings = settings
     self.hostsRoutes = hostsRoutes
@@ -172,6 +175,20 @@ struct RouteCompiler: ~Copyable {
   private mutating func choice(_ context: Context, host: Int? = nil, pointer: Int? = nil, depth: Int = 0) -> UInt32 {
     let host = host.map { hostAnswers(hosts.hosts[$0].addresses) }
     let pointer = pointer.map { pointerAnswer($0) }
+    let all = (0..<classes.count).map { number in
+      var visible = context
+      if classes.count > 1 {
+        visible.candidates.removeAll { !classes.counts($0.rule, rules[$0.rule], for: number) }
+      }
+      return choice(visible, host, pointer, depth)
+    }
+    return choices.number(of: all)
+  }
+
+  /// The choice for one class of clients.
+  private mutating func choice(
+    _ context: Context, _ host: HostAnswers?, _ pointer: UInt32?, _ depth: Int
+  ) -> RouteChoice {
     var isByHosts = false
     var choice = RouteChoice(
       a: decide(.a, context, host?.a, depth, &isByHosts),
@@ -186,7 +203,7 @@ struct RouteCompiler: ~Copyable {
       choice.service = ofExistingName(choice.service)
       choice.other = ofExistingName(choice.other)
     }
-    return choices.number(of: choice)
+    return choice
   }
 
   /// A decision for a name that exists, since the hosts file answers some of its types: no other type is NXDOMAIN.

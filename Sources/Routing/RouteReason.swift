@@ -27,15 +27,18 @@ public enum RouteReason: Hashable, Sendable {
 
   /// Finds the reason for a question.
   ///
-  /// - Parameter isInHosts: whether the hosts file answers it.
+  /// - Parameters:
+  ///   - client: who asks; nil for the daemon itself.
+  ///   - isInHosts: whether the hosts file answers it.
   /// - Complexity: O(patterns of all rules)
   public init(
-    _ name: DomainName, _ type: RecordType, rules: [RouteRule], settings: SpecialNamesSettings, isInHosts: Bool
+    _ name: DomainName, _ type: RecordType, from client: IPAddress? = nil, rules: [RouteRule],
+    settings: SpecialNamesSettings, isInHosts: Bool
   ) {
     let name = name.lowercased
     let special = isInHosts ? nil : RouteReason.special(name, type, settings)
     let depth = isInHosts ? name.labelCount : special?.ruleDepth ?? 0
-    for (index, rule) in rules.enumerated() where rule.isFor(TypeCategory(type)) {
+    for (index, rule) in rules.enumerated() where rule.isFor(TypeCategory(type)) && rule.isFor(client) {
       let fitting = rule.names.filter { $0.matches(name) && rule.mayOverride(depth, from: $0.name.labelCount) }
       guard let best = fitting.max(by: { $0.name.labelCount < $1.name.labelCount }) else { continue }
       self = .rule(index, best)

@@ -43,16 +43,26 @@ public struct RouteRule: Hashable, Sendable {
   public var names: [NamePattern]
   /// The types that it is for; empty for all.
   public var types: Set<TypeCategory>
+  /// The clients that it is for; empty for all, and for the daemon itself.
+  public var clients: [IPPrefix]
   /// The action for their questions.
   public var action: RouteAction
 
-  public init(names: [NamePattern], types: Set<TypeCategory> = [], action: RouteAction) {
+  public init(
+    names: [NamePattern], types: Set<TypeCategory> = [], clients: [IPPrefix] = [], action: RouteAction
+  ) {
     self.names = names
     self.types = types
+    self.clients = clients
     self.action = action
   }
 
   func isFor(_ category: TypeCategory) -> Bool { types.isEmpty || types.contains(category) }
+
+  /// Whether it counts for a client; nil stands for the daemon itself.
+  func isFor(_ client: IPAddress?) -> Bool {
+    clients.isEmpty || client.map { client in clients.contains { $0.contains(client) } } ?? false
+  }
 
   /// Whether a pattern of so many labels counts for a name that is in the hosts file, or special, with this many. What
   /// changes nothing about such a name may have fewer.

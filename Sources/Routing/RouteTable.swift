@@ -3,6 +3,7 @@
 // Immutable, and shared by all listener threads. RouteCompiler.swift decides what wins.
 
 import DNSWire
+import FairShares
 
 /// A routing decision for a question.
 public enum RouteDecision: Equatable, Sendable {
@@ -60,7 +61,7 @@ struct UnknownTopLevel {
 /// All `[[rule]]`s, the hosts file and the special names, compiled.
 ///
 /// What wins for a name and type:
-/// 1. A rule for the name or one above it, and for the type; the first one that matches. A rule with fewer labels than a
+/// 1. A rule for the name or one above it, for the type and the client; the first one that matches. A rule with fewer labels than a
 ///    hosts entry or special name does not override it: `names = ["."]` does not affect `localhost`, `names = ["test"]`
 ///    overrides RFC 6761 for all of `test`, and `names = ["=nas.lan"]` overrides the hosts file. A rule that says "as without
 ///    rules" ends the search whatever its labels.
@@ -69,12 +70,19 @@ struct UnknownTopLevel {
 /// 3. The deepest special name at or above the name.
 /// 4. The default route.
 public final class RouteTable: @unchecked Sendable {
+  /// The clients that the rules tell apart.
+  public let classes: ClientClasses
   /// The answers that `RouteDecision.local` refers to.
   public let localAnswers: [LocalAnswer]
 
   private let names: SuffixTable
   private let nodes: UnsafeMutablePointer<RouteNode>
+  /// For each choice, one element for each class of clients.
   private let choices: UnsafeMutablePointer<RouteChoice>
+  private let classCount: Int
+  private let prefixes: ClientPrefixes
+  /// The class of each prefix, and behind them that of clients in no prefix.
+  private let groups: UnsafeMutablePointer<Int>
   private let unknown: UnknownTopLevel
 
   /// Compiles a table.
@@ -90,7 +98,11 @@ public final class RouteTable: @unchecked Sendable {
     localAnswers = compiler.answers.values
     names = compiler.names.copyTable()
     nodes = RouteTable.copy(compiler.nodes)
-    choices = RouteTable.copy(compiler.choices.values)
+    choices = RouteTable.copy(compiler.choices.values.flatMap(\.self))
+    classes = compiler.classes
+    classCount = classes.count
+    prefixes = ClientPrefixes(classes.entries.map(\.prefix))
+    groups = RouteTable.copy(classes.entries.map(\.number) + [ClientClasses.none])
     unknown = compiler.unknown
   }
 
@@ -99,6 +111,8 @@ public final class RouteTable: @unchecked Sendable {
     names.labels.deallocate()
     nodes.deallocate()
     choices.deallocate()
+    prefixes.deallocate()
+    groups.deallocate()
   }
 
   private static func copy<Element: BitwiseCopyable>(_ elements: [Element]) -> UnsafeMutablePointer<Element> {
@@ -107,15 +121,28 @@ public final class RouteTable: @unchecked Sendable {
     return pointer
   }
 
+  /// The class of a client for `find`. Any thread; does not allocate.
+  ///
+  /// - Parameter client: a `sockaddr_in` or `sockaddr_in6`; an IPv4-mapped IPv6 address counts as the IPv4 one.
+  /// - Complexity: O(prefixes of all rules)
+  @_noAllocation
+  public func group(of client: UnsafeRawPointer) -> Int {
+    guard classCount > 1 else { return ClientClasses.none }
+    return groups[prefixes.firstIndex(containing: IPNumber(client).unmapped)]
+  }
+
   /// Finds the decision for a question. Any thread; does not allocate.
   ///
   /// - Parameters:
   ///   - name: the QNAME in lower case, uncompressed.
   ///   - length: its octets including the root's zero; a name that does not end there takes the default route.
   ///   - type: the QTYPE.
+  ///   - group: the class of the client.
   /// - Complexity: O(labels)
   @_noAllocation
-  public func find(_ name: UnsafePointer<UInt8>, length: Int, type: UInt16) -> RouteDecision {
+  public func find(
+    _ name: UnsafePointer<UInt8>, length: Int, type: UInt16, from group: Int = ClientClasses.none
+  ) -> RouteDecision {
     // 255 octets (RFC 1035 section 2.3.4) have room for 127 labels.
     guard length <= 255 else { return .route(0) }
     var starts = InlineArray<128, UInt8>(repeating: 0)
@@ -144,7 +171,7 @@ public final class RouteTable: @unchecked Sendable {
       } else {
         unknownTopLevel(name + Int(starts[depth - 1]), isSingle: labels == 1)
       }
-    return choices[Int(choice)].decision(for: type)
+    return choices[Int(choice) &* classCount &+ group].decision(for: type)
   }
 
   /// The choice for a name whose last label is no node.

@@ -125,8 +125,27 @@ func `a rule that contradicts itself is one mistake`(text: String, key: String) 
   }
   #expect(warnings(rule("")).isEmpty)
   #expect(warnings(rule("\"AAAA\", \"A\"")).isEmpty)
-  #expect(warnings(rule("\"AAAA\"")).map { $0.contains("addresses: 192.0.2.1 is not used: types has no \"A\"") } == [true])
+  let warning = "addresses: 192.0.2.1 is not used: types has no \"A\""
+  #expect(warnings(rule("\"AAAA\"")).map { $0.contains(warning) } == [true])
   #expect(warnings(rule("\"HTTPS\"")).count == 2)
+}
+
+@Test func `clients are prefixes without host bits, that may ask at all`() {
+  func rule(_ clients: String, _ more: String = "") -> String {
+    "[[rule]]\nnames = [\"lan\"]\nuse = \"nxdomain\"\nclients = [\(clients)]\n" + more
+  }
+  #expect(warnings(rule("\"127.0.0.2\", \"::1\"")).isEmpty)
+  #expect(warnings(rule("\"192.168.7.0/24\"")).map { $0.hasPrefix("test.toml: rule[#1].clients: ") } == [true])
+  #expect(warnings("[listen]\nallow = [\"connected\"]\n" + rule("\"192.168.7.0/24\"")).isEmpty)
+  for wrong in ["192.168.7.1/24", "fd00:7::1/64", "lan", "192.168.7.0/33"] {
+    #expect(mistakes(rule("\"\(wrong)\"")).map { $0.hasPrefix("test.toml: rule[#1].clients[#1]: ") } == [true])
+  }
+  // A rule for some clients covers nothing that is for all.
+  #expect(warnings(rule("\"127.0.0.2\"") + rule("")).isEmpty)
+  #expect(warnings(rule("") + rule("\"127.0.0.2\"")).count == 1)
+  func many(_ count: Int) -> String { rule((1...count).map { "\"127.0.0.\($0)\"" }.joined(separator: ",")) }
+  #expect(mistakes(many(63)).isEmpty)
+  #expect(mistakes(many(64)).map { $0.hasPrefix("test.toml: rule[#1].clients: ") } == [true])
 }
 
 @Test func `two rules with one name are a mistake, and so is a provider with a word's name`() {

@@ -199,6 +199,50 @@ import Testing
     }
   }
 
+  @Test(arguments: Dig.allCases)
+  func `a rule for some clients is nothing to others, nor to the daemon itself`(_ program: Dig) throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      let corporate = try PlainServer(addresses: ["www.example.com.": "10.1.1.1"])
+      var settings = Settings(Settings.json(simulator.http))
+      settings.more = """
+        [[rule]]
+        names = ["n1.bench.example"]
+        clients = ["127.0.0.2"]
+        use = "nxdomain"
+        [[rule]]
+        names = ["www.example.com"]
+        clients = ["127.0.0.0/30"]
+        use = "localdns"
+        servers = ["\(corporate.address)"]
+        """
+      let daemon = try lab.daemon(settings.text)
+      func answer(_ name: String, from client: String, _ options: String...) throws -> Dig.Answer {
+        try program.ask(daemon.address, "-b", client, "-q", name, "-t", "A", options.first ?? "+notcp")
+      }
+      #expect(try answer("n1.bench.example", from: "127.0.0.2").status == "NXDOMAIN")
+      #expect(try answer("n1.bench.example", from: "127.0.0.2", "+tcp").status == "NXDOMAIN")
+      for client in ["127.0.0.1", "127.0.0.3"] {
+        #expect(try answer("n1.bench.example", from: client).data == ["198.18.0.1"])
+      }
+      #expect(try answer("n1.bench.example", from: "127.0.0.2").status == "NXDOMAIN", "also once it is cached")
+      // Each is cached by its own route.
+      for _ in 1...2 {
+        #expect(try answer("www.example.com", from: "127.0.0.2").data == ["10.1.1.1"])
+        #expect(try answer("www.example.com", from: "127.0.0.4").data == ["192.0.2.1", "192.0.2.2"])
+      }
+      #expect(corporate.queries.count == 1)
+      func query(_ arguments: String...) throws -> String {
+        try lab.run(["query", "--config", daemon.configuration] + arguments).output
+      }
+      #expect(try query("n1.bench.example").contains("route        no rule: json\n"))
+      #expect(try query("n1.bench.example", "--client", "127.0.0.3").contains("route        no rule: json\n"))
+      let blocked = try query("n1.bench.example", "--client", "127.0.0.2")
+      #expect(blocked.contains("route        rule 1 (n1.bench.example.): answered by httpdnsd itself\n"), "\(blocked)")
+      #expect(blocked.contains("status       NXDOMAIN\n"))
+    }
+  }
+
   @Test func `a plain resolver that truncates is asked over TCP`() throws {
     try withLab { lab in
       let corporate = try PlainServer { query, transport in

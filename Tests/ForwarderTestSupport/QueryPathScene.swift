@@ -42,16 +42,20 @@ final class QueryPathScene {
 
   /// - Parameters:
   ///   - rules: patterns, separated by spaces, and what becomes of their names.
+  ///   - clients: the prefixes that all rules are for; empty for all clients.
   ///   - hasLocalDNS: whether names of the network have a route (1) and portals (2).
   init(
-    rules: [(String, RouteAction)] = [], hosts: String = "", hasLocalDNS: Bool = true, searchDomains: [String] = [],
+    rules: [(String, RouteAction)] = [], clients: [String] = [], hosts: String = "", hasLocalDNS: Bool = true,
+    searchDomains: [String] = [],
     allow: [String] = ["127.0.0.0/8", "::1/128"], maxUDPPayload: Int = 1232, cacheEnabled: Bool = true,
     rateLimit: Int = 0
   ) throws {
     network = CurrentNetwork(of: cache)
     let table = RouteTable(
       rules: try rules.map { names, action in
-        RouteRule(names: try names.split(separator: " ").map { try #require(NamePattern(text: $0)) }, action: action)
+        RouteRule(
+          names: try names.split(separator: " ").map { try #require(NamePattern(text: $0)) },
+          clients: try clients.map { try #require(IPPrefix(text: $0)) }, action: action)
       },
       hosts: try HostsFile(octets: Array(hosts.utf8)),
       settings: SpecialNamesSettings(

@@ -3,6 +3,7 @@
 import DNSWire
 import EventLoop
 import Glibc
+import Routing
 import TestSupport
 import Testing
 
@@ -84,6 +85,48 @@ import Testing
       }
     }
     #expect(allowed > 2_000)
+  }
+
+  @Test func `a client's class is that of its longest prefix, as a comparison of all prefixes finds it`() throws {
+    var random = SeededGenerator(seed: testSeed)
+    func address() throws -> IPAddress {
+      // Few values, so that prefixes contain each other.
+      let octets = (0..<(random.oneIn(2) ? 16 : 4)).map { _ in random.oneIn(4) ? UInt8(128) : 0 }
+      return try #require(IPAddress(octets: octets))
+    }
+    var numbers: Set<Int> = []
+    for _ in 0..<200 {
+      let rules = try (0..<5).map { _ in
+        let clients = try (0..<Int.random(in: 0...3, using: &random)).map { _ in
+          let address = try address()
+          return try #require(IPPrefix(address, length: Int.random(in: 0...address.octets.count * 8, using: &random)))
+        }
+        return RouteRule(names: [.subtree(.root)], clients: clients, action: .refused)
+      }
+      let table = RouteTable(rules: rules, hosts: HostsFile(), settings: SpecialNamesSettings())
+      for _ in 0..<50 {
+        let client = try address()
+        let number = withUnsafePointer(to: SocketAddress(octets: client.octets, port: 53)!.storage) {
+          table.group(of: $0)
+        }
+        #expect(number == table.classes.number(of: client), "seed \(testSeed): \(client)")
+        numbers.insert(number)
+      }
+    }
+    #expect(numbers.count > 5)
+  }
+
+  @Test(.enabled(if: AllocationTrap.isAvailable))
+  func `a rule for some clients decides for them alone, without an allocation`() throws {
+    let scene = try QueryPathScene(
+      rules: [("example.com", .nxDomain)], clients: ["127.0.0.2", "fd00::/8"], allow: ["0.0.0.0/0", "::/0"])
+    for client in ["127.0.0.2", "::ffff:127.0.0.2", "fd01::1"] {
+      #expect(try scene.reply(RawQuery(), from: client).responseCode == .nxDomain, "\(client)")
+    }
+    for client in ["127.0.0.1", "::ffff:127.0.0.1", "2001:db8::1"] {
+      #expect(scene.ask(RawQuery().octets, from: client) == .forward(0), "\(client)")
+    }
+    #expect(scene.allocations(for: RawQuery().octets) == .clean)
   }
 
   @Test func `refused queries are reported once a minute with the first one's network`() throws {

@@ -12,6 +12,8 @@ private struct Model {
   let hosts: HostsFile
   let settings: SpecialNamesSettings
 
+  var client: IPAddress?
+
   func ask(_ name: DomainName, _ type: RecordType) -> Outcome {
     switch decide(name, type) {
     case .nxDomain where isInHosts(name), .blocked where isInHosts(name): .noData("QNAME")
@@ -46,6 +48,8 @@ private struct Model {
 
   private func rule(_ name: DomainName, _ type: RecordType, from depth: Int) -> Ruling? {
     for rule in rules where rule.types.isEmpty || rule.types.contains(TypeCategory(type)) {
+      guard rule.clients.isEmpty || rule.clients.contains(where: { prefix in client.map(prefix.contains) ?? false })
+      else { continue }
       let isStandard = if case .standard = rule.action { true } else { false }
       let matching = rule.names.filter { $0.matches(name) && (isStandard || $0.name.labelCount >= depth) }
       guard let deepest = matching.max(by: { $0.name.labelCount < $1.name.labelCount }) else { continue }
@@ -147,7 +151,17 @@ private struct World {
     let actions: [RouteAction] = [
       .route(number), .route(number), .nxDomain, .noData, .refused, .standard(0), .standard(number), pinned,
     ]
-    return RouteRule(names: names, types: Set(types), action: actions.randomElement(using: &generator)!)
+    let clients = World.prefixes.filter { _ in Int.random(in: 0...5, using: &generator) == 0 }
+    let action = actions.randomElement(using: &generator)!
+    return RouteRule(names: names, types: Set(types), clients: clients.map { IPPrefix(text: $0)! }, action: action)
+  }
+
+  /// Some inside others, and of both families.
+  private static let prefixes = ["0.0.0.0/0", "10.0.0.0/8", "10.1.0.0/16", "10.1.1.1", "::/0", "fd00::/8", "fd00::1"]
+
+  mutating func client() -> IPAddress? {
+    let addresses = ["10.1.1.1", "10.1.1.2", "10.2.0.1", "192.0.2.1", "fd00::1", "fd00::2", "2001:db8::1"]
+    return Bool.random(using: &generator) ? nil : IPAddress(text: addresses.randomElement(using: &generator)!)
   }
 
   mutating func hosts() -> HostsFile {
@@ -176,14 +190,17 @@ private struct World {
       let hosts = world.hosts()
       let settings = world.settings()
       let table = RouteTable(rules: rules, hosts: hosts, settings: settings)
-      let model = Model(rules: rules, hosts: hosts, settings: settings)
+      let client = world.client()
+      let model = Model(rules: rules, hosts: hosts, settings: settings, client: client)
       for _ in 0..<30 {
         let name = world.name()
         for type in types {
-          let found = table.ask(name, type)
+          let found = table.ask(name, type, from: client)
           guard
             agrees(
-              found, RouteReason(name, type, rules: rules, settings: settings, isInHosts: hosts.answers(name, type)),
+              found,
+              RouteReason(
+                name, type, from: client, rules: rules, settings: settings, isInHosts: hosts.answers(name, type)),
               rules)
           else {
             Issue.record("seed \(testSeed), round \(round): \(name) \(type) is \(found) for another reason: \(rules)")

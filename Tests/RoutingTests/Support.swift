@@ -57,17 +57,18 @@ extension RouteTable {
   func ask(_ name: String, _ type: RecordType = .a) -> Outcome { ask(DomainName(text: name)!, type) }
 
   /// The table's decision for a question.
-  func ask(_ name: DomainName, _ type: RecordType) -> Outcome {
-    switch decision(name, type) {
+  func ask(_ name: DomainName, _ type: RecordType, from client: IPAddress? = nil) -> Outcome {
+    switch decision(name, type, from: client) {
     case .route(let number): .route(number)
     case .local(let index): Outcome(localAnswers[Int(index)], asked: name)
     }
   }
 
   /// The table's decision, unchanged.
-  func decision(_ name: DomainName, _ type: RecordType) -> RouteDecision {
-    name.lowercased.octets.withUnsafeBufferPointer {
-      find($0.baseAddress!, length: $0.count, type: type.rawValue)
+  func decision(_ name: DomainName, _ type: RecordType, from client: IPAddress? = nil) -> RouteDecision {
+    let group = client.map { classes.number(of: $0) } ?? ClientClasses.none
+    return name.lowercased.octets.withUnsafeBufferPointer {
+      find($0.baseAddress!, length: $0.count, type: type.rawValue, from: group)
     }
   }
 

@@ -11,6 +11,8 @@ extension Configuration {
     public var names: [NamePattern]
     /// Types of the questions that the rule is for; empty means all.
     public var types: [RuleType] = []
+    /// Clients that the rule is for, by their addresses; empty means all.
+    public var clients: [IPPrefix] = []
     /// Providers in their order, or one of `default`, `localdns`, `nxdomain`, `nodata`, `refused`, `pinned`.
     public var use: Use
     /// With providers or `default`, replaces `localdns.fallback`.
@@ -76,12 +78,17 @@ extension Configuration.Rule {
     let providers: [String]
     let hasLocalDNS: Bool
     let ownAddresses: [Endpoint]
+    let allow: [Configuration.ClientNetwork]
   }
+
+  /// Largest number of different prefixes in the rules' `clients`.
+  static let mostPrefixes = 63
 
   static func readAll(from root: TableReader, _ context: Context) -> [Configuration.Rule] {
     var rules: [Configuration.Rule] = []
     // The types of each pattern that earlier rules have.
     var covered: [NamePattern: Set<Configuration.RuleType>] = [:]
+    var prefixes: Set<IPPrefix> = []
     root.tables("rule") { reader in
       var rule = Configuration.Rule(names: [], use: .localDNS)
       rule.read(from: reader, context)
@@ -90,7 +97,12 @@ extension Configuration.Rule {
         if types.isSubset(of: covered[name, default: []]) {
           reader.warn("names", "an earlier rule already covers \(shownText(name.description)); the first match wins")
         }
-        covered[name, default: []].formUnion(types)
+        if rule.clients.isEmpty, reader.isSound("clients") { covered[name, default: []].formUnion(types) }
+      }
+      prefixes.formUnion(rule.clients)
+      if prefixes.count > mostPrefixes {
+        reader.refuse(
+          "clients", is: "makes \(prefixes.count) different prefixes in all rules", allowed: "at most \(mostPrefixes)")
       }
       if let name = rule.name, name.utf8.allSatisfy({ (48...57).contains($0) }) {
         reader.refuse("name", is: "could be the number of another rule", allowed: "another name")
@@ -109,6 +121,7 @@ extension Configuration.Rule {
     reader.read("name", &name, .optional(.identifier))
     reader.read("names", &names, .patterns)
     reader.read("types", &types, .distinctList(of: .choice))
+    reader.read("clients", &clients, .distinctList(of: .exactPrefix))
     reader.read("use", &use, .use)
     reader.read("fallback", &fallback, .optional(.choice))
     reader.read("servers", &servers, .distinctList(of: .localServer))
@@ -149,9 +162,30 @@ extension Configuration.Rule {
       reader.refuse("fallback", "only valid if use names providers or is \"default\"", remedy: "remove the key")
     }
     if let minTTL, let maxTTL { reader.refuseInverted("min_ttl", minTTL, "max_ttl", maxTTL) }
+    for prefix in clients where !context.allow.contains(where: { $0.mayInclude(prefix) }) {
+      reader.warn("clients", "\(prefix) may not ask: listen.allow does not have it")
+    }
     guard reader.isSound("types"), reader.isSound("addresses") else { return }
     for address in addresses where use == .pinned && !types.isEmpty && !types.contains(address.isIPv6 ? .ipv6 : .ipv4) {
       reader.warn("addresses", "\(address) is not used: types has no \"\(address.isIPv6 ? "AAAA" : "A")\"")
+    }
+  }
+}
+
+extension Configuration.ClientNetwork {
+  /// Whether an address of a prefix may be in it.
+  fileprivate func mayInclude(_ prefix: IPPrefix) -> Bool {
+    guard case .prefix(let own) = self else { return true }
+    return own.contains(prefix.address) || prefix.contains(own.address)
+  }
+}
+
+extension Form where Result == IPPrefix {
+  /// A prefix without bits behind it.
+  fileprivate static var exactPrefix: Form {
+    Form("an address or a prefix without host bits, e.g. \"192.168.7.0/24\" or \"fd00:7::/64\"") { value in
+      guard let text = value.line, let prefix = IPPrefix(text: text) else { return nil }
+      return IPAddress(text: text.prefix { $0 != "/" }) == prefix.address ? prefix : nil
     }
   }
 }

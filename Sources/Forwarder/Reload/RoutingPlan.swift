@@ -179,7 +179,8 @@ extension Configuration.Rule {
 
 extension RouteRule {
   fileprivate init(_ rule: Configuration.Rule, _ action: RouteAction) {
-    self.init(names: rule.names, types: Set(rule.types.map { TypeCategory($0) }), action: action)
+    self.init(
+      names: rule.names, types: Set(rule.types.map { TypeCategory($0) }), clients: rule.clients, action: action)
   }
 }
 

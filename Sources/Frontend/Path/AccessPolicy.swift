@@ -8,18 +8,9 @@ import Glibc
 
 /// The prefixes of `listen.allow`. Immutable; shared by every thread.
 package final class AccessPolicy: @unchecked Sendable {
-  private struct Prefix {
-    var isIPv6: Bool
-    var high: UInt64
-    var low: UInt64
-    var highMask: UInt64
-    var lowMask: UInt64
-  }
-
   /// The prefixes that it was made from.
   package let allowed: Set<IPPrefix>
-  private let prefixes: UnsafeMutablePointer<Prefix>
-  private let count: Int
+  private let prefixes: ClientPrefixes
   /// Refused queries that are not in the log yet: see `RefusedQueries`. Any thread may write; two that write at
   /// the same moment may count as one.
   private let refused: UnsafeMutablePointer<UInt64>
@@ -30,20 +21,11 @@ package final class AccessPolicy: @unchecked Sendable {
   /// Allows every address in any of the prefixes.
   package init(_ allowed: [IPPrefix]) {
     self.allowed = Set(allowed)
-    count = allowed.count
-    prefixes = .allocate(capacity: max(1, allowed.count))
+    prefixes = ClientPrefixes(allowed)
     // A cache line of its own: threads that refuse many queries do not slow down threads that only read.
     let line = UnsafeMutableRawPointer.allocate(byteCount: 64, alignment: 64)
     refused = line.bindMemory(to: UInt64.self, capacity: RefusedWord.count)
     refused.initialize(repeating: 0, count: RefusedWord.count)
-    for (index, prefix) in allowed.enumerated() {
-      let isIPv6 = prefix.address.isIPv6
-      let octets = prefix.address.octets + [UInt8](repeating: 0, count: isIPv6 ? 0 : 12)
-      (prefixes + index).initialize(
-        to: Prefix(
-          isIPv6: isIPv6, high: AccessPolicy.number(octets[..<8]), low: AccessPolicy.number(octets[8...]),
-          highMask: AccessPolicy.mask(prefix.length), lowMask: AccessPolicy.mask(prefix.length - 64)))
-    }
   }
 
   deinit {
@@ -55,16 +37,7 @@ package final class AccessPolicy: @unchecked Sendable {
   @_noAllocation
   func allows(_ address: UnsafePointer<sockaddr_storage>) -> Bool {
     let client = IPNumber(address).unmapped
-    var index = 0
-    while index < count {
-      let prefix = prefixes + index
-      if prefix.pointee.isIPv6 == client.isIPv6, client.high & prefix.pointee.highMask == prefix.pointee.high,
-        client.low & prefix.pointee.lowMask == prefix.pointee.low
-      {
-        return true
-      }
-      index &+= 1
-    }
+    if prefixes.firstIndex(containing: client) < prefixes.count { return true }
     noteRefused(client.isIPv6 ? RefusedWord.version6 | client.high >> 8 : RefusedWord.version4 | client.high >> 40)
     return false
   }
@@ -93,10 +66,6 @@ package final class AccessPolicy: @unchecked Sendable {
     hot_counter_set(refused + RefusedWord.nextReport, UInt64(bitPattern: now) + AccessPolicy.silence)
     return RefusedQueries(network: words[RefusedWord.network], words[RefusedWord.fromIt], words[RefusedWord.fromOthers])
   }
-
-  private static func number(_ octets: ArraySlice<UInt8>) -> UInt64 { octets.reduce(0) { $0 << 8 | UInt64($1) } }
-
-  private static func mask(_ bits: Int) -> UInt64 { bits <= 0 ? 0 : bits >= 64 ? .max : ~(UInt64.max >> UInt64(bits)) }
 }
 
 /// The layout of a policy's count of refused queries.

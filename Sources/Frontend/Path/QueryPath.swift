@@ -149,7 +149,9 @@ package final class QueryPath {
     QueryReader.lowercaseName(of: message.span, length: query.nameLength, into: key)
     // A closure that captures `self` would retain it: closures get copies of what they need.
     let (name, length, type) = (key, query.nameLength, query.type)
-    let decision = routes._withUnsafeGuaranteedRef { $0.find(name, length: length, type: type) }
+    let decision = routes._withUnsafeGuaranteedRef {
+      $0.find(name, length: length, type: type, from: $0.group(of: client))
+    }
     switch decision {
     case .local(let index): return local(index, to: message, over: transport, into: output)
     case .route(let route): return cached(message, route: route, over: transport, now: now, into: output)

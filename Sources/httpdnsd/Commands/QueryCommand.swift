@@ -40,6 +40,12 @@ struct QueryCommand: ParsableCommand {
     completion: .configuredProviders)
   var provider: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "Let the rules decide as for a query from this address; without it, rules with clients do not count.",
+      valueName: "address"))
+  var client: String?
+
   /// The types that shell completion offers.
   static let usualTypes = ["A", "AAAA", "CAA", "CNAME", "HTTPS", "MX", "NS", "PTR", "SOA", "SRV", "SVCB", "TXT"]
 
@@ -50,7 +56,13 @@ struct QueryCommand: ParsableCommand {
     completion: .list(QueryCommand.usualTypes))
   var type: String?
 
-  func validate() throws { _ = try question() }
+  func validate() throws {
+    _ = try question()
+    if let client, address == nil { throw ValidationError("'\(client)' is not an address") }
+    if client != nil, provider != nil {
+      throw ValidationError("--provider asks regardless of the rules: --client has no effect")
+    }
+  }
 
   func run() throws {
     let (question, note) = try question()
@@ -59,9 +71,12 @@ struct QueryCommand: ParsableCommand {
     let forwarder = try Console.forwarder(loaded)
     let start = BootInstant.now
     guard let answer = try ask(forwarder, question, loaded) else { throw ExitCode.failure }
-    show(answer, to: question, took: BootInstant.now - start, way: provider == nil ? forwarder.way(of: question) : nil)
+    let took = BootInstant.now - start
+    show(answer, to: question, took: took, way: provider == nil ? forwarder.way(of: question, from: address) : nil)
     if answer.failure != nil { throw ExitCode.failure }
   }
+
+  private var address: IPAddress? { client.flatMap { IPAddress(text: $0) } }
 
   /// The question, and a note if it was made from a URL or a host with a port or a path.
   private func question() throws -> (question: Question, note: String?) {
@@ -97,7 +112,7 @@ struct QueryCommand: ParsableCommand {
   private func ask(
     _ forwarder: Forwarder, _ question: Question, _ loaded: LoadedConfiguration
   ) throws -> ResolvedAnswer? {
-    guard let provider else { return forwarder.ask(question) }
+    guard let provider else { return forwarder.ask(question, from: address) }
     let names = loaded.configuration.providers.map(\.name)
     guard names.contains(provider) else {
       Console.error("httpdnsd: unknown provider '\(provider)'; configured: \(names.joined(separator: ", "))")
