@@ -127,8 +127,7 @@ public final class RouteTable: @unchecked Sendable {
   /// - Complexity: O(prefixes of all rules)
   @_noAllocation
   public func group(of client: UnsafeRawPointer) -> Int {
-    guard classCount > 1 else { return ClientClasses.none }
-    return groups[prefixes.firstIndex(containing: IPNumber(client).unmapped)]
+    groups[prefixes.firstIndex(containing: IPNumber(client).unmapped)]
   }
 
   /// Finds the decision for a question. Any thread; does not allocate.

@@ -45,6 +45,8 @@ package final class QueryPath {
   // The objects in `tables`, which keeps them alive: a strong reference would be retained at each use.
   private let access: Unmanaged<AccessPolicy>
   private let routes: Unmanaged<RouteTable>
+  /// Whether rules tell clients apart.
+  private let hasClasses: Bool
   private let prepared: Unmanaged<PreparedAnswers>
   private let subnetRoutes: Unmanaged<RouteSet>
   private let networkRoutes: Unmanaged<RouteSet>
@@ -83,6 +85,7 @@ package final class QueryPath {
     end.initialize(to: QueryEnd(.dropped, 0))
     access = .passUnretained(tables.access)
     routes = .passUnretained(tables.routes)
+    hasClasses = tables.routes.classes.count > 1
     prepared = .passUnretained(tables.prepared)
     subnetRoutes = .passUnretained(tables.subnetRoutes)
     networkRoutes = .passUnretained(tables.networkRoutes)
@@ -148,9 +151,10 @@ package final class QueryPath {
     }
     QueryReader.lowercaseName(of: message.span, length: query.nameLength, into: key)
     // A closure that captures `self` would retain it: closures get copies of what they need.
-    let (name, length, type) = (key, query.nameLength, query.type)
+    let (name, length, type, hasClasses) = (key, query.nameLength, query.type, hasClasses)
     let decision = routes._withUnsafeGuaranteedRef {
-      $0.find(name, length: length, type: type, from: $0.group(of: client))
+      let group = hasClasses ? $0.group(of: client) : ClientClasses.none
+      return $0.find(name, length: length, type: type, from: group)
     }
     switch decision {
     case .local(let index): return local(index, to: message, over: transport, into: output)
