@@ -83,9 +83,12 @@ extension AnswerComposer {
     return confined
   }
 
-  /// The route of the name's A records; nil if the daemon itself answers for them.
+  /// The route of the name's A records; nil if the daemon itself answers for them. A question with the route of some
+  /// clients stays on it: who asks is not known here.
   func ipv4Route(of asked: ResolverQuestion) -> UInt16? {
-    table == nil ? asked.route.number : route(of: asked.question.name, RecordType.a.rawValue)
+    let (name, type) = (asked.question.name, asked.question.type)
+    guard table != nil, route(of: name, type.rawValue) == asked.route.number else { return asked.route.number }
+    return route(of: name, RecordType.a.rawValue)
   }
 
   private func route(of name: DomainName, _ type: UInt16) -> UInt16? {
