@@ -175,11 +175,13 @@ struct RouteCompiler: ~Copyable {
   private mutating func choice(_ context: Context, host: Int? = nil, pointer: Int? = nil, depth: Int = 0) -> UInt32 {
     let host = host.map { hostAnswers(hosts.hosts[$0].addresses) }
     let pointer = pointer.map { pointerAnswer($0) }
+    guard context.candidates.contains(where: { !rules[$0.rule].clients.isEmpty }) else {
+      let same = choice(context, host, pointer, depth)
+      return choices.number(of: [RouteChoice](repeating: same, count: classes.count))
+    }
     let all = (0..<classes.count).map { number in
       var visible = context
-      if classes.count > 1 {
-        visible.candidates.removeAll { !classes.counts($0.rule, rules[$0.rule], for: number) }
-      }
+      visible.candidates.removeAll { !classes.counts($0.rule, rules[$0.rule], for: number) }
       return choice(visible, host, pointer, depth)
     }
     return choices.number(of: all)

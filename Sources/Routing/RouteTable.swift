@@ -89,7 +89,7 @@ public final class RouteTable: @unchecked Sendable {
   ///
   /// - Parameter hostsRoutes: by the number of a route, that of the route for types that the hosts file does not answer of
   ///   its names; a route without an entry stands for itself.
-  /// - Complexity: O(rules + names in the hosts file)
+  /// - Complexity: O((rules + names in the hosts file) · classes of clients)
   public init(
     rules: [RouteRule], hosts: HostsFile, settings: SpecialNamesSettings, hostsRoutes: [UInt16: UInt16] = [:]
   ) {
