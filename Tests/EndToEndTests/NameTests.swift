@@ -237,6 +237,7 @@ import Testing
       }
       #expect(try query("n1.bench.example").contains("route        no rule: json\n"))
       #expect(try query("n1.bench.example", "--client", "127.0.0.3").contains("route        no rule: json\n"))
+      #expect(try query("n1.bench.example", "--client", "::ffff:127.0.0.2").contains("NXDOMAIN\n"))
       let blocked = try query("n1.bench.example", "--client", "127.0.0.2")
       #expect(blocked.contains("route        rule 1 (n1.bench.example.): answered by httpdnsd itself\n"), "\(blocked)")
       #expect(blocked.contains("status       NXDOMAIN\n"))
