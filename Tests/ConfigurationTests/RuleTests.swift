@@ -137,7 +137,7 @@ func `a rule that contradicts itself is one mistake`(text: String, key: String) 
   #expect(warnings(rule("\"127.0.0.2\", \"::1\"")).isEmpty)
   #expect(warnings(rule("\"192.168.7.0/24\"")).map { $0.hasPrefix("test.toml: rule[#1].clients: ") } == [true])
   #expect(warnings("[listen]\nallow = [\"connected\"]\n" + rule("\"192.168.7.0/24\"")).isEmpty)
-  for wrong in ["192.168.7.1/24", "fd00:7::1/64", "lan", "192.168.7.0/33"] {
+  for wrong in ["192.168.7.1/24", "fd00:7::1/64", "lan", "192.168.7.0/33", "::ffff:192.168.7.0/120"] {
     #expect(mistakes(rule("\"\(wrong)\"")).map { $0.hasPrefix("test.toml: rule[#1].clients[#1]: ") } == [true])
   }
   // A rule for some clients covers nothing that is for all.
@@ -145,7 +145,8 @@ func `a rule that contradicts itself is one mistake`(text: String, key: String) 
   #expect(warnings(rule("") + rule("\"127.0.0.2\"")).count == 1)
   func many(_ count: Int) -> String { rule((1...count).map { "\"127.0.0.\($0)\"" }.joined(separator: ",")) }
   #expect(mistakes(many(63)).isEmpty)
-  #expect(mistakes(many(64)).map { $0.hasPrefix("test.toml: rule[#1].clients: ") } == [true])
+  let tooMany = mistakes(many(64) + rule("\"::1\"") + "[[rule]]\nnames = [\"a\"]\nuse = \"refused\"\n")
+  #expect(tooMany.map { $0.hasPrefix("test.toml: rule[#1].clients: ") } == [true])
 }
 
 @Test func `two rules with one name are a mistake, and so is a provider with a word's name`() {

@@ -99,8 +99,9 @@ extension Configuration.Rule {
         }
         if rule.clients.isEmpty, reader.isSound("clients") { covered[name, default: []].formUnion(types) }
       }
+      let before = prefixes.count
       prefixes.formUnion(rule.clients)
-      if prefixes.count > mostPrefixes {
+      if before <= mostPrefixes, prefixes.count > mostPrefixes {
         reader.refuse(
           "clients", is: "makes \(prefixes.count) different prefixes in all rules", allowed: "at most \(mostPrefixes)")
       }
@@ -185,7 +186,9 @@ extension Form where Result == IPPrefix {
   fileprivate static var exactPrefix: Form {
     Form("an address or a prefix without host bits, e.g. \"192.168.7.0/24\" or \"fd00:7::/64\"") { value in
       guard let text = value.line, let prefix = IPPrefix(text: text) else { return nil }
-      return IPAddress(text: text.prefix { $0 != "/" }) == prefix.address ? prefix : nil
+      // Queries over IPv4 never have a mapped address.
+      let isMapped = IPPrefix(text: "::ffff:0:0/96")!.contains(prefix.address) && prefix.length >= 96
+      return !isMapped && IPAddress(text: text.prefix { $0 != "/" }) == prefix.address ? prefix : nil
     }
   }
 }
