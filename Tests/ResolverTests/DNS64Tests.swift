@@ -68,6 +68,17 @@ import Testing
     #expect(provider.asked.map(\.question.type) == [.aaaa])
   }
 
+  @Test func `a client that a rule of its own lets ask gets AAAA, though the name is refused to others`() throws {
+    let name = NamePattern(text: "www.example.com")!
+    let rules = [
+      RouteRule(
+        names: [name], clients: [IPPrefix(text: "10.0.0.0/8")!], action: .route(Route.Number.search)),
+      RouteRule(names: [name], action: .refused),
+    ]
+    #expect(try !answer(scene(rules), "www.example.com").answers.isEmpty)
+    #expect(provider.asked.map(\.question.type) == [.aaaa, .a])
+  }
+
   @Test(arguments: ["www.example.com", "mapped.example"])
   func `a name without AAAA has one for each of its A records`(text: String) throws {
     let scene = scene()
