@@ -32,8 +32,9 @@ struct MachineCheck {
   private var instance: IPAddress?
   /// The nameservers of the machine's programs, for the summary.
   private var nameservers = "another nameserver"
-  /// Whether an address of the daemon has the port that the machine's programs ask.
-  private var hasUsualPort = false
+  /// Whether setup can make the daemon the machine's nameserver: it listens on port 53, or systemd-resolved asks, which can
+  /// ask any port.
+  private var canBeSetUp = true
 
   /// The largest tolerable difference from a provider's clock, in seconds; signatures are valid for minutes.
   private static let oddClock: Int64 = 60
@@ -52,7 +53,7 @@ struct MachineCheck {
     for warning in loaded.warnings { add("configuration", .note, "\(warning)") }
     checkSecrets()
     let listening = try? ListeningAddresses(config: path, Root())
-    hasUsualPort = listening?.listening.contains { $0.port == 53 } ?? true
+    canBeSetUp = listening?.listening.contains { $0.port == Nameserver.standardPort } ?? true
     checkDaemon(listening)
     checkProviderStates()
     checkNameserver(listening)
@@ -85,10 +86,8 @@ struct MachineCheck {
     switch usesDaemon {
     case true: return "This machine uses httpdnsd, and everything that httpdnsd needs works."
     case false:
-      // Only systemd-resolved can ask another port.
-      let isPossible = hasUsualPort || nameservers == "systemd-resolved"
       let remedy =
-        isPossible ? "`httpdnsd setup` makes httpdnsd its nameserver" : "setup needs it on port 53 (listen.addresses)"
+        canBeSetUp ? "`httpdnsd setup` makes httpdnsd its nameserver" : "setup needs it on port 53 (listen.addresses)"
       return "httpdnsd works, but this machine asks \(nameservers); \(remedy)."
     case nil: return "httpdnsd works; it is unknown whether this machine uses it."
     }
@@ -210,6 +209,7 @@ struct MachineCheck {
       let forwarded = ResolverFile(path: "/run/systemd/resolve/resolv.conf")?.servers ?? []
       let isListed = MachineCheck.isEngaged || forwarded.contains(where: isOurs)
       nameservers = "systemd-resolved"
+      canBeSetUp = true
       let asks = isListed ? "httpdnsd" : forwarded.isEmpty ? "an unknown server" : text(forwarded)
       return ("systemd-resolved, which asks \(asks)", isListed)
     }
