@@ -71,6 +71,16 @@ import Testing
     #expect(owners(message) == ["nas. CNAME", "a.lan. SOA"])
   }
 
+  @Test func `the network's alias stays whole within a rule that is for some clients`() throws {
+    let rule = RouteRule(
+      names: [.subtree(name("rule.example"))], clients: [IPPrefix(text: "10.0.0.0/8")!],
+      action: .route(Route.Number.firstRule))
+    let scene = ResolverScene(on: loop, [denier()], local: local(name("b.rule.example"), bank), rules: [rule]) {
+      $0.routes.append($0.routes[1])
+    }
+    #expect(owners(try scene.answer("a.rule.example")) == ["a.rule.example. CNAME", "b.rule.example. A"])
+  }
+
   @Test func `below a search domain the network answers only for names that are NXDOMAIN at the providers`() throws {
     let provider = ScriptedUpstream(on: loop) { question, _ in
       .answer(

@@ -69,11 +69,11 @@ extension AnswerComposer {
   /// LocalDNS's answer, confined to the network's names if the route requires it.
   func confined(_ answer: HTTPDNSAnswer, _ fetch: Fetch) -> HTTPDNSAnswer {
     guard fetch.route.isConfined else { return answer }
-    let type = fetch.question.type.rawValue
+    let (type, group) = (fetch.question.type, group(of: fetch.asked))
     let confined = answer.confined(to: fetch.question) { name in
       // Below a search domain, the providers may have addresses for names other than the one that they said NXDOMAIN
       // for.
-      guard let number = route(of: name, type),
+      guard let number = route(of: name, type, from: group),
         [fetch.route.number, fetch.route.hostsNamesOf, Route.Number.network].contains(number),
         let route = fetch.configuration.route(number)
       else { return false }
@@ -83,17 +83,21 @@ extension AnswerComposer {
     return confined
   }
 
-  /// The route of the name's A records; nil if the daemon itself answers for them. A question with the route of some
-  /// clients stays on it: who asks is not known here.
+  /// The route of the name's A records; nil if the daemon itself answers for them.
   func ipv4Route(of asked: ResolverQuestion) -> UInt16? {
-    let (name, type) = (asked.question.name, asked.question.type)
-    guard table != nil, route(of: name, type.rawValue) == asked.route.number else { return asked.route.number }
-    return route(of: name, RecordType.a.rawValue)
+    table == nil ? asked.route.number : route(of: asked.question.name, .a, from: group(of: asked))
   }
 
-  private func route(of name: DomainName, _ type: UInt16) -> UInt16? {
+  /// The class of the clients that the question is for, as far as its route shows: the first one that has this route.
+  private func group(of asked: ResolverQuestion) -> Int {
+    let groups = 0..<(table?.classes.count ?? 0)
+    let (name, type, number) = (asked.question.name, asked.question.type, asked.route.number)
+    return groups.first { route(of: name, type, from: $0) == number } ?? ClientClasses.none
+  }
+
+  private func route(of name: DomainName, _ type: RecordType, from group: Int) -> UInt16? {
     let decision = name.lowercased.octets.withUnsafeBufferPointer { octets in
-      table?.find(octets.baseAddress!, length: octets.count, type: type)
+      table?.find(octets.baseAddress!, length: octets.count, type: type.rawValue, from: group)
     }
     guard case .route(let number)? = decision else { return nil }
     return number
