@@ -136,10 +136,8 @@ extension FleetLevel {
     let message = Message(
       id: 0, header: header, questions: [Message.Entry(Question(name: shared.name, type: shared.type))],
       answers: answer.answers, authorities: answer.authorities)
-    // A scope for another subnet than the client's says nothing about the client.
-    let sent = upstream.subnet(for: asked.question.clientSubnet)
     answers.publish(
-      message, scope: sent == nil || sent != asked.question.clientSubnet ? nil : answer.scopePrefixLength,
+      message, scope: asked.sendsItsSubnet(to: upstream) ? answer.scopePrefixLength : nil,
       extendedError: answer.extendedError, to: shared, from: upstream.name, lifetime: finished.lifetime, sentAt: sentAt)
   }
 }

@@ -4,6 +4,7 @@ import DNSWire
 import HTTPDNS
 import MessageCache
 import Refresh
+import Upstreams
 
 /// The octets of a cache key as a value. Two questions with equal keys share one fetch and one cache entry.
 struct QuestionKey: Hashable, Sendable {
@@ -47,6 +48,11 @@ struct ResolverQuestion {
 
   /// Whether the answer may depend on the client's subnet.
   var hasSubnet: Bool { subnet.family != 0 }
+
+  /// Whether a provider gets the client's own subnet. The scope of an answer for another one says nothing about the client.
+  func sendsItsSubnet(to upstream: any Upstream) -> Bool {
+    upstream.subnet(for: question.clientSubnet).map { $0 == question.clientSubnet } ?? false
+  }
 
   /// The scope of the entry that denies the name for every type.
   var nameErrorScope: CacheScope {

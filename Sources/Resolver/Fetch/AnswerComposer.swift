@@ -36,9 +36,7 @@ final class AnswerComposer {
     _ answer: HTTPDNSAnswer, from upstream: any Upstream, _ source: AnswerSource, to asked: ResolverQuestion
   ) -> FetchResult {
     var result = finish(answer, from: source, to: asked, trustsAD: upstream.trustsAD)
-    // The scope of a subnet other than the client's does not apply to the client.
-    let sent = upstream.subnet(for: asked.question.clientSubnet)
-    if sent == nil || sent != asked.question.clientSubnet { result.dropScope() }
+    if !asked.sendsItsSubnet(to: upstream) { result.dropScope() }
     return result
   }
 
