@@ -17,6 +17,14 @@ public struct IPAddress: Hashable, Sendable {
   /// Whether the address is in fe80::/10, so that it means something on one interface only (RFC 4007).
   public var isLinkLocal: Bool { isIPv6 && octets[0] == 0xFE && octets[1] & 0xC0 == 0x80 }
 
+  /// The beginning of ::ffff:0:0/96, IPv4 addresses in the form of IPv6 (RFC 4291 section 2.5.5.2).
+  public static let mappedPrefix = [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF]
+
+  /// The same address; an IPv4-mapped IPv6 address as the IPv4 one.
+  public var unmapped: IPAddress {
+    isIPv6 && octets.starts(with: IPAddress.mappedPrefix) ? IPAddress(octets: octets[12...])! : self
+  }
+
   /// An address from 4 or 16 octets; nil for another number.
   public init?(octets: some Collection<UInt8>) {
     guard octets.count == 4 || octets.count == 16 else { return nil }

@@ -187,8 +187,8 @@ extension Form where Result == IPPrefix {
     Form("an address or a prefix without host bits, e.g. \"192.168.7.0/24\" or \"fd00:7::/64\"") { value in
       guard let text = value.line, let prefix = IPPrefix(text: text) else { return nil }
       // Queries over IPv4 never have a mapped address.
-      let isMapped = IPPrefix(text: "::ffff:0:0/96")!.contains(prefix.address) && prefix.length >= 96
-      return !isMapped && IPAddress(text: text.prefix { $0 != "/" }) == prefix.address ? prefix : nil
+      guard prefix.address.unmapped == prefix.address else { return nil }
+      return IPAddress(text: text.prefix { $0 != "/" }) == prefix.address ? prefix : nil
     }
   }
 }

@@ -48,7 +48,7 @@ extension NAT64Prefix {
     let records =
       answer.response.message(to: Question(name: asked.question.name, type: .aaaa))?.answers.filter { $0.type == .aaaa }
       ?? []
-    return !records.isEmpty && records.allSatisfy { $0.rdata.starts(with: NAT64Prefix.mappedPrefix) }
+    return !records.isEmpty && records.allSatisfy { $0.rdata.starts(with: IPAddress.mappedPrefix) }
   }
 
   /// The result, with AAAA records of these A records if there are any.
@@ -79,8 +79,6 @@ extension NAT64Prefix {
     return ipv4Address(in: address)?.reverseName
   }
 
-  /// ::ffff:0:0/96, whose addresses no network routes (RFC 6147 section 5.1.4).
-  private static let mappedPrefix = [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF]
   /// The longest TTL of a made record in seconds if the denial had no SOA record (RFC 6147 section 5.1.7).
   private static let longestWithoutSOA: UInt32 = 600
 }

@@ -77,11 +77,7 @@ struct QueryCommand: ParsableCommand {
   }
 
   /// The client; an IPv4-mapped IPv6 address as the IPv4 one, as the daemon sees it.
-  private var address: IPAddress? {
-    guard let address = client.flatMap({ IPAddress(text: $0) }) else { return nil }
-    let isMapped = IPPrefix(text: "::ffff:0:0/96")!.contains(address)
-    return isMapped ? IPAddress(octets: Array(address.octets.suffix(4))) : address
-  }
+  private var address: IPAddress? { client.flatMap { IPAddress(text: $0) }?.unmapped }
 
   /// The question, and a note if it was made from a URL or a host with a port or a path.
   private func question() throws -> (question: Question, note: String?) {
