@@ -78,13 +78,14 @@ let layer1: [Target] =
   + module("Streams", ["EventLoop", "CTLS"], tests: ["TLSTestSupport"])
   + module("Terminal")
   + module("PublicSuffixes", ["DNSWire", "CPublicSuffix"])
+  + module("Lists", ["DNSWire", "PublicSuffixes"])
 
 // Layer 2: one responsibility each. Some know others of the layer: Listener and HTTPClient FairShares, Persistence
 // MessageCache, Fleet Store and Persistence, Ranking and Refresh the cache and what they work with.
 let layer2: [Target] =
   module("HTTPDNS", ["DNSWire", "Ciphers", "HTTPMessage", "JSON"], data: true)
   + module("MessageCache", ["DNSWire", "CHotPath"])
-  + module("Routing", ["DNSWire", "FairShares", "Files", "PublicSuffixes"])
+  + module("Routing", ["DNSWire", "FairShares", "Files", "Lists", "PublicSuffixes"])
   + module("Listener", ["EventLoop", "FairShares", "CSocket", "CEvent"])
   + module(
     "HTTPClient", ["EventLoop", "HTTPMessage", "Streams", "FairShares", "CCurl", "CHTTP2", "CTLS", "CProcess"],

@@ -4,6 +4,7 @@
 
 import CPublicSuffix
 import DNSWire
+import Glibc
 import Synchronization
 
 /// The ICANN section of the public suffix list (publicsuffix.org): `com`, `com.cn`, `co.uk`.
@@ -11,6 +12,13 @@ public enum PublicSuffixes {
   /// Whether `name` is a public suffix: the root, a top-level domain, or a name of the list.
   public static func contains(_ name: DomainName) -> Bool {
     name.octets.withUnsafeBufferPointer { contains($0, from: 0) }
+  }
+
+  /// Whether a name is in the list, the section of private domains (`github.io`) included, or a top-level domain.
+  ///
+  /// - Parameter text: the name in lower case without its final dot; a zero octet ends it.
+  public static func contains(text: UnsafePointer<CChar>) -> Bool {
+    psl_builtin().map { psl_is_public_suffix2($0, text, PSL_TYPE_ANY) != 0 } ?? (strchr(text, 0x2E) == nil)
   }
 
   /// The offset of a name's registered domain: the last two labels, or three if those two are a public suffix. Below

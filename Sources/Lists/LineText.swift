@@ -1,0 +1,69 @@
+// LineText.swift -- a part of a line of a list, in memory that the reader owns for as long as it reads the line.
+
+import DNSWire
+import Glibc
+
+/// Octets of a line. Valid only while the line is read.
+struct LineText {
+  private(set) var start: UnsafePointer<UInt8>
+  private(set) var end: UnsafePointer<UInt8>
+
+  var count: Int { end - start }
+  var isEmpty: Bool { start == end }
+  /// The first octet; 0 without one.
+  var first: UInt8 { isEmpty ? 0 : start[0] }
+  var last: UInt8 { isEmpty ? 0 : end[-1] }
+
+  subscript(index: Int) -> UInt8 { start[index] }
+
+  func prefix(_ count: Int) -> LineText { LineText(start: start, end: start + min(count, self.count)) }
+  func dropFirst(_ count: Int = 1) -> LineText { LineText(start: start + min(count, self.count), end: end) }
+  func dropLast(_ count: Int = 1) -> LineText { LineText(start: start, end: end - min(count, self.count)) }
+
+  /// Without blanks at either end.
+  var trimmed: LineText {
+    var text = self
+    while !text.isEmpty, isBlank(text.start[0]) { text.start += 1 }
+    while !text.isEmpty, isBlank(text.end[-1]) { text.end -= 1 }
+    return text
+  }
+
+  /// The index of the first such octet; nil without one.
+  func index(of octet: Character) -> Int? {
+    guard !isEmpty, let found = memchr(start, Int32(octet.asciiValue!), count) else { return nil }
+    return UnsafeRawPointer(found) - UnsafeRawPointer(start)
+  }
+
+  /// The part before that octet, and the part behind it; all of the text and nil if it has none.
+  func split(at octet: Character) -> (LineText, LineText?) {
+    guard let index = index(of: octet) else { return (self, nil) }
+    return (prefix(index), dropFirst(index + 1))
+  }
+
+  func hasPrefix(_ prefix: StaticString) -> Bool {
+    prefix.utf8CodeUnitCount <= count && self.prefix(prefix.utf8CodeUnitCount).equals(prefix)
+  }
+
+  /// Whether it is that word, which is in lower case, in any case.
+  func equals(_ word: StaticString) -> Bool {
+    guard word.utf8CodeUnitCount == count else { return false }
+    for index in 0..<count where asciiLowercase(start[index]) != word.utf8Start[index] { return false }
+    return true
+  }
+
+  func equals(anyOf words: [StaticString]) -> Bool { words.contains { equals($0) } }
+
+  /// At most 80 characters for people; others than printable ASCII as `\xNN`.
+  var shown: String {
+    var text = ""
+    for index in 0..<min(count, 80) {
+      let octet = start[index]
+      text += (0x20..<0x7F).contains(octet) ? String(UnicodeScalar(octet)) : "\\x" + String(octet, radix: 16)
+      if text.utf8.count >= 80 { break }
+    }
+    return text.utf8.count < 80 && text.utf8.count >= count ? text : String(text.prefix(77)) + (count > 77 ? "..." : "")
+  }
+}
+
+/// Whether an octet is a blank or a tab; a carriage return counts too.
+func isBlank(_ octet: UInt8) -> Bool { octet == 0x20 || octet == 0x09 || octet == 0x0D }

@@ -1,0 +1,135 @@
+// ListedName.swift -- a name of a list: from text to wire form in one pass, in memory that is used again for each name.
+
+import DNSWire
+import PublicSuffixes
+
+/// What a line selects.
+public enum ListForm: UInt8, CaseIterable, Sendable {
+  /// The name and all below it.
+  case subtree
+  /// The name alone.
+  case alone
+  /// Takes the name and all below it out of the list.
+  case exception
+}
+
+/// A name that a line selects. Valid only until the next one is read.
+public struct ListedName {
+  public let form: ListForm
+  /// The name in lower case, uncompressed; see `starts`.
+  let octets: UnsafePointer<UInt8>
+  /// The offset of each label.
+  let starts: UnsafePointer<UInt8>
+  let labelCount: Int
+  /// The same name as text without the final dot, which ends with a zero octet.
+  let text: UnsafePointer<CChar>
+  let length: Int
+
+  public var name: DomainName { DomainName(unchecked: Array(UnsafeBufferPointer(start: octets, count: length + 2))) }
+
+  /// Whether it is a public suffix, which a rule that blocks leaves out.
+  var isPublicSuffix: Bool { PublicSuffixes.contains(text: text) }
+}
+
+/// Room for one name, and the reading of it.
+struct NameBuffer: ~Copyable {
+  private let octets = UnsafeMutablePointer<UInt8>.allocate(capacity: 256)
+  private let starts = UnsafeMutablePointer<UInt8>.allocate(capacity: 128)
+  private let text = UnsafeMutablePointer<CChar>.allocate(capacity: 256)
+  private var labelCount = 0
+  private var length = 0
+
+  deinit {
+    octets.deallocate()
+    starts.deallocate()
+    text.deallocate()
+  }
+
+  func name(_ form: ListForm) -> ListedName {
+    ListedName(
+      form: form, octets: octets, starts: starts, labelCount: labelCount, text: text, length: length)
+  }
+
+  /// Reads a name: 1 to 127 labels of letters, digits, `-` and `_`, at most 253 octets; one dot may follow.
+  ///
+  /// - Returns: why it is none; nil if it was read.
+  mutating func read(_ given: LineText) -> LeftOutReason? {
+    let part = given.last == UInt8(ascii: ".") ? given.dropLast() : given
+    guard !part.isEmpty, part.count <= 253 else { return .noName }
+    labelCount = 0
+    length = part.count
+    var label = 0
+    var isNumber = true
+    for index in 0..<length {
+      let octet = part[index]
+      let letter = nameOctets[Int(octet)]
+      if letter != 0 {
+        text[index] = CChar(bitPattern: letter)
+        octets[index + 1] = letter
+        if letter > UInt8(ascii: "9") || letter == UInt8(ascii: "-") { isNumber = false }
+        continue
+      }
+      guard octet == UInt8(ascii: ".") else { return NameBuffer.reason(part, at: index) }
+      guard end(label, at: index) else { return .noName }
+      text[index] = CChar(bitPattern: octet)
+      label = index + 1
+      isNumber = true
+    }
+    guard end(label, at: length) else { return .noName }
+    text[length] = 0
+    octets[length + 1] = 0
+    return isNumber ? .address : nil
+  }
+
+  /// Ends a label; false if it is empty or too long.
+  private mutating func end(_ label: Int, at index: Int) -> Bool {
+    guard 1...63 ~= index - label else { return false }
+    octets[label] = UInt8(index - label)
+    starts[labelCount] = UInt8(label)
+    labelCount += 1
+    return true
+  }
+
+  /// Why a text is no name, by the first octet that no name has.
+  private static func reason(_ part: LineText, at index: Int) -> LeftOutReason {
+    switch part[index] {
+    case UInt8(ascii: "*"): .wildcard
+    case UInt8(ascii: ":") where part.isIPv6: part.index(of: "/") == nil ? .address : .network
+    case UInt8(ascii: "/") where part.prefix(index).isIPv4: .network
+    case UInt8(ascii: "$"), UInt8(ascii: "^"): .modifier
+    default: part.isCosmetic ? .cosmetic : .noName
+    }
+  }
+}
+
+extension LineText {
+  /// Whether it has the octets of an IPv4 address.
+  var isIPv4: Bool { allSatisfy { 48...57 ~= $0 || $0 == 46 } && count >= 7 }
+
+  /// Whether it has the octets of an IPv6 address or network.
+  var isIPv6: Bool {
+    allSatisfy { 48...57 ~= $0 || 97...102 ~= asciiLowercase($0) || 46...47 ~= $0 || $0 == 58 } && count >= 2
+  }
+
+  /// Whether it hides elements of pages: `example.com##.banner`, `#@#`, `#?#`, `#$#`, `#%#`.
+  var isCosmetic: Bool {
+    guard let index = index(of: "#") else { return false }
+    let rest = dropFirst(index + 1)
+    return rest.first == UInt8(ascii: "#") || rest.count > 1 && rest[1] == UInt8(ascii: "#")
+  }
+
+  private func allSatisfy(_ isFine: (UInt8) -> Bool) -> Bool {
+    UnsafeBufferPointer(start: start, count: count).allSatisfy(isFine)
+  }
+}
+
+/// For each octet that may stand in a label, its lower case; 0 for all others.
+private let nameOctets: InlineArray<256, UInt8> = InlineArray { index in
+  switch UInt8(index) {
+  case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"),
+    UInt8(ascii: "_"):
+    UInt8(index)
+  case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt8(index) | 0x20
+  default: 0
+  }
+}
