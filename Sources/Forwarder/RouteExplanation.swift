@@ -15,10 +15,10 @@ extension Forwarder {
   package func way(of question: Question, from client: IPAddress? = nil) -> String {
     let (name, type) = (question.name.lowercased, question.type)
     let decision = decision(name, type, from: client)
-    let isInHosts = isInHosts(name, type)
+    let hosts = hosts
     func reason(_ rules: [RouteRule]) -> RouteReason {
       RouteReason(
-        name, type, from: client, rules: rules, settings: preparation.plan.settings, isInHosts: isInHosts)
+        name, type, from: client, rules: rules, settings: preparation.plan.settings, hosts: hosts)
     }
     let (reason, rest) = (reason(preparation.plan.rules), reason([]))
     if case .rule(let index, _) = reason, case .standard = preparation.plan.rules[index].action {
@@ -27,9 +27,8 @@ extension Forwarder {
     return "\(text(reason)): \(text(decision))"
   }
 
-  private func isInHosts(_ name: DomainName, _ type: RecordType) -> Bool {
-    guard let path = configuration.names.hostsFile, let hosts = try? HostsFile(path: path) else { return false }
-    return hosts.answers(name, type)
+  private var hosts: HostsFile {
+    configuration.names.hostsFile.flatMap { try? HostsFile(path: $0) } ?? HostsFile()
   }
 
   private func text(_ reason: RouteReason) -> String {
@@ -40,6 +39,7 @@ extension Forwarder {
       if index < own { return "httpdnsd's own name (\(pattern))" }
       let name = configuration.rules[index - own].name.map { " \"\($0)\"" } ?? ""
       return "rule \(index - own + 1)\(name) (\(pattern))"
+    case .list(let index, _): return text(.rule(index, .subtree(.root)))
     case .hosts: return "hosts file \(configuration.names.hostsFile ?? "")"
     case .special(let zone): return "special name \(zone)"
     case .portal: return "captive portal's probe"

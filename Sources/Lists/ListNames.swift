@@ -29,6 +29,20 @@ public struct ListNames: Sendable {
     leftOut = reader.leftOut
   }
 
+  /// Reads a text in memory.
+  ///
+  /// - Throws: `ListRefusal`
+  public init(_ key: ListKey, blocks: Bool, text: String) throws {
+    var text = text
+    self = try text.withUTF8 { octets in
+      var rest: UnsafeRawBufferPointer? = UnsafeRawBufferPointer(octets)
+      return try ListNames(key, blocks: blocks) {
+        defer { rest = nil }
+        return rest
+      }
+    }
+  }
+
   private mutating func take(_ name: ListedName, _ key: ListKey, blocks: Bool) -> LeftOutReason? {
     let form = Int(name.form.rawValue)
     guard blocks, name.form != .exception, name.isPublicSuffix else {

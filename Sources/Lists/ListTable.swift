@@ -91,6 +91,22 @@ public final class ListTable: Sendable {
     uses.enumerated().reduce(0) { $0 | ($1.element.list == list ? 1 << UInt64($1.offset) : 0) }
   }
 
+  /// Looks names up; only as long as the table lives.
+  public var lookup: ListLookup { ListLookup(key: key, slots: slots, slotCount: slotCount, effects: effects) }
+
+  private func effect(of hash: UInt64, has uses: UInt64) -> Bool {
+    let effect = effects[lookup.effect(of: hash)]
+    return (effect.subtree | effect.alone | effect.exceptions) & uses != 0
+  }
+}
+
+/// What a listener thread needs of a table, which keeps the memory. Any thread.
+public struct ListLookup {
+  let key: ListKey
+  let slots: UnsafeMutablePointer<UInt64>
+  let slotCount: Int
+  let effects: UnsafeMutablePointer<ListEffect>
+
   /// The uses that select a name, a bit each. Any thread; does not allocate.
   ///
   /// - Parameters:
@@ -116,7 +132,7 @@ public final class ListTable: Sendable {
 
   /// The number of a name's effect; 0 without one.
   @_noAllocation @inline(__always)
-  private func effect(of hash: UInt64) -> Int {
+  func effect(of hash: UInt64) -> Int {
     var place = firstSlot(of: hash, among: slotCount)
     let tag = hash &<< 16
     while slots[place] != 0 {
@@ -126,11 +142,6 @@ public final class ListTable: Sendable {
       if place == slotCount { place = 0 }
     }
     return 0
-  }
-
-  private func effect(of hash: UInt64, has uses: UInt64) -> Bool {
-    let effect = effects[effect(of: hash)]
-    return (effect.subtree | effect.alone | effect.exceptions) & uses != 0
   }
 }
 

@@ -37,6 +37,9 @@ private struct SpecialHit {
   let zone: DomainName
   /// The number of labels that a rule needs to override it.
   let depth: Int
+
+  /// Whether lists do not count for the name. A search domain of the network gives way to them as to any rule.
+  var isKept: Bool { effect != .search }
 }
 
 /// Everything above a node that affects its decision, except the hosts file.
@@ -57,10 +60,14 @@ struct RouteCompiler: ~Copyable {
   private(set) var names = SuffixTableBuilder()
   private(set) var nodes: [RouteNode] = []
   /// Each with one element for each class of clients.
-  private(set) var choices = Interned<[RouteChoice]>()
+  private(set) var choices = Interned<[BoundedChoice]>()
   private(set) var answers = Interned<LocalAnswer>()
   private(set) var unknown = UnknownTopLevel()
   let classes: ClientClasses
+  /// For each use of a list, the index of its rule.
+  let uses: [Int]
+  /// For each rule, the number of uses by the rules before it.
+  private let usesBefore: [Int]
 
   private let rules: [RouteRule]
   private let settings: SpecialNamesSettings
@@ -76,6 +83,12 @@ struct RouteCompiler: ~Copyable {
   init(rules: [RouteRule], hosts: HostsFile, settings: SpecialNamesSettings, hostsRoutes: [UInt16: UInt16]) {
     self.rules = rules
     classes = ClientClasses(rules)
+    uses = rules.indices.flatMap { [Int](repeating: $0, count: rules[$0].lists.count) }
+    var count = 0
+    usesBefore = rules.map { rule in
+      defer { count += rule.lists.count }
+      return count
+    }
     self.hosts = hosts
     self.settings = settings
     self.hostsRoutes = hostsRoutes
@@ -137,6 +150,16 @@ struct RouteCompiler: ~Copyable {
     }
   }
 
+  /// The decisions of a use of a list. The zone of the answer is the name itself: which line has matched is not known.
+  mutating func choice(ofUse number: Int) -> RouteChoice {
+    func decision(_ category: TypeCategory) -> UInt32 {
+      ruleDecision(uses[number], category, owner: .queryName)
+    }
+    return RouteChoice(
+      a: decision(.a), aaaa: decision(.aaaa), pointer: decision(.pointer), service: decision(.service),
+      other: decision(.other))
+  }
+
   /// Makes the choices for names whose last label occurs in no rule, hosts file or special name.
   private mutating func compileUnknown(_ root: Context) {
     func context(_ effect: SpecialEffect) -> Context {
@@ -177,7 +200,7 @@ struct RouteCompiler: ~Copyable {
     let pointer = pointer.map { pointerAnswer($0) }
     guard context.candidates.contains(where: { !rules[$0.rule].clients.isEmpty }) else {
       let same = choice(context, host, pointer, depth)
-      return choices.number(of: [RouteChoice](repeating: same, count: classes.count))
+      return choices.number(of: [BoundedChoice](repeating: same, count: classes.count))
     }
     let all = (0..<classes.count).map { number in
       var visible = context
@@ -190,14 +213,17 @@ struct RouteCompiler: ~Copyable {
   /// The choice for one class of clients.
   private mutating func choice(
     _ context: Context, _ host: HostAnswers?, _ pointer: UInt32?, _ depth: Int
-  ) -> RouteChoice {
+  ) -> BoundedChoice {
     var isByHosts = false
+    // For names of the hosts file and special names, only `names` may decide.
+    var bounds = ListBounds(highest: host != nil || pointer != nil || context.special?.isKept ?? false ? 0 : uses.count)
+    if context.special?.effect == .search { bounds.standard = settings.searchRoute.map(UInt32.init) }
     var choice = RouteChoice(
-      a: decide(.a, context, host?.a, depth, &isByHosts),
-      aaaa: decide(.aaaa, context, host?.aaaa, depth, &isByHosts),
-      pointer: decide(.pointer, context, pointer, depth, &isByHosts),
-      service: decide(.service, context, host?.service, depth, &isByHosts),
-      other: decide(.other, context, nil, depth, &isByHosts))
+      a: decide(.a, context, host?.a, depth, &isByHosts, &bounds.a),
+      aaaa: decide(.aaaa, context, host?.aaaa, depth, &isByHosts, &bounds.aaaa),
+      pointer: decide(.pointer, context, pointer, depth, &isByHosts, &bounds.pointer),
+      service: decide(.service, context, host?.service, depth, &isByHosts, &bounds.service),
+      other: decide(.other, context, nil, depth, &isByHosts, &bounds.other))
     if isByHosts {
       choice.a = ofExistingName(choice.a)
       choice.aaaa = ofExistingName(choice.aaaa)
@@ -205,7 +231,7 @@ struct RouteCompiler: ~Copyable {
       choice.service = ofExistingName(choice.service)
       choice.other = ofExistingName(choice.other)
     }
-    return choice
+    return BoundedChoice(choice: choice, bounds: bounds)
   }
 
   /// A decision for a name that exists, since the hosts file answers some of its types: no other type is NXDOMAIN.
@@ -217,9 +243,12 @@ struct RouteCompiler: ~Copyable {
 
   /// Decides in the order of `RouteTable`: a rule that is deep enough, the hosts file, the special name, the default route.
   ///
-  /// - Parameter isByHosts: set if the hosts file has decided.
+  /// - Parameters:
+  ///   - isByHosts: set if the hosts file has decided.
+  ///   - bound: lowered to the uses of lists by rules before the one that decides.
   private mutating func decide(
-    _ category: TypeCategory, _ context: Context, _ hostAnswer: UInt32?, _ depth: Int, _ isByHosts: inout Bool
+    _ category: TypeCategory, _ context: Context, _ hostAnswer: UInt32?, _ depth: Int, _ isByHosts: inout Bool,
+    _ bound: inout UInt8
   ) -> UInt32 {
     let effect = hostAnswer == nil ? context.special.flatMap { specialDecision($0, category) } : nil
     let minimumDepth = hostAnswer != nil ? depth : effect != nil ? context.special!.depth : 0
@@ -232,7 +261,10 @@ struct RouteCompiler: ~Copyable {
     }
     var standard: UInt32 = 0
     if let winner {
-      guard case .standard(let number) = rules[winner.rule].action else { return ruleDecision(winner, category) }
+      bound = min(bound, UInt8(usesBefore[winner.rule]))
+      guard case .standard(let number) = rules[winner.rule].action else {
+        return ruleDecision(winner.rule, category, owner: winner.pattern.soaOwner)
+      }
       standard = UInt32(number)
     }
     if hostAnswer != nil { isByHosts = true }
@@ -267,9 +299,8 @@ struct RouteCompiler: ~Copyable {
     }
   }
 
-  private mutating func ruleDecision(_ winner: Candidate, _ category: TypeCategory) -> UInt32 {
-    let owner = winner.pattern.soaOwner
-    return switch rules[winner.rule].action {
+  private mutating func ruleDecision(_ rule: Int, _ category: TypeCategory, owner: SOAOwner) -> UInt32 {
+    switch rules[rule].action {
     case .standard(let number), .route(let number): UInt32(number)
     case .noData: local(.blocked(.noError, owner: owner))
     case .nxDomain: local(.blocked(.nxDomain, owner: owner))

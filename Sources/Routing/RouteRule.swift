@@ -1,6 +1,7 @@
 // RouteRule.swift -- one `[[rule]]` of the configuration: names, types and the action for their questions.
 
 import DNSWire
+import Lists
 
 /// The action for questions that match a rule.
 public enum RouteAction: Hashable, Sendable {
@@ -37,10 +38,12 @@ public enum TypeCategory: CaseIterable, Hashable, Sendable {
   }
 }
 
-/// A rule. The first rule with a matching pattern decides.
+/// A rule. The first rule with a matching pattern or list decides.
 public struct RouteRule: Hashable, Sendable {
-  /// The patterns; one that matches is enough.
+  /// The patterns; one that matches is enough, and so is one list.
   public var names: [NamePattern]
+  /// The indices of its lists in the table of lists.
+  public var lists: [Int]
   /// The types that it is for; empty for all.
   public var types: Set<TypeCategory>
   /// The clients that it is for; empty for all, and for the daemon itself.
@@ -49,12 +52,27 @@ public struct RouteRule: Hashable, Sendable {
   public var action: RouteAction
 
   public init(
-    names: [NamePattern], types: Set<TypeCategory> = [], clients: [IPPrefix] = [], action: RouteAction
+    names: [NamePattern], lists: [Int] = [], types: Set<TypeCategory> = [], clients: [IPPrefix] = [],
+    action: RouteAction
   ) {
     self.names = names
+    self.lists = lists
     self.types = types
     self.clients = clients
     self.action = action
+  }
+
+  /// The uses of lists by rules, in their order.
+  public static func uses(of rules: [RouteRule]) -> [ListUse] {
+    rules.flatMap { rule in rule.lists.map { ListUse(list: $0, blocks: rule.blocks) } }
+  }
+
+  /// Whether it answers in place of the name's owner.
+  var blocks: Bool {
+    switch action {
+    case .standard, .route: false
+    case .nxDomain, .noData, .refused, .pinned: true
+    }
   }
 
   func isFor(_ category: TypeCategory) -> Bool { types.isEmpty || types.contains(category) }

@@ -4,6 +4,7 @@
 
 import DNSWire
 import FairShares
+import Lists
 
 /// A routing decision for a question.
 public enum RouteDecision: Equatable, Sendable {
@@ -34,7 +35,12 @@ struct RouteChoice: Hashable {
       case RecordType.svcb.rawValue, RecordType.https.rawValue: service
       default: other
       }
-    return value < RouteChoice.localBit
+    return RouteChoice.decision(value)
+  }
+
+  @_noAllocation @inline(__always)
+  static func decision(_ value: UInt32) -> RouteDecision {
+    value < RouteChoice.localBit
       ? .route(UInt16(truncatingIfNeeded: value)) : .local(value ^ RouteChoice.localBit)
   }
 }
@@ -64,7 +70,7 @@ struct UnknownTopLevel {
 /// 1. A rule for the name or one above it, for the type and the client; the first one that matches. A rule with fewer labels than a
 ///    hosts entry or special name does not override it: `names = ["."]` does not affect `localhost`, `names = ["test"]`
 ///    overrides RFC 6761 for all of `test`, and `names = ["=nas.lan"]` overrides the hosts file. A rule that says "as without
-///    rules" ends the search whatever its labels.
+///    rules" ends the search whatever its labels. Lists of a rule do not count for such names, only its `names` do.
 /// 2. The hosts file, for A, AAAA, SVCB and HTTPS of its names and PTR of its addresses. What wins for their other types
 ///    never says NXDOMAIN: the name exists.
 /// 3. The deepest special name at or above the name.
@@ -84,21 +90,28 @@ public final class RouteTable: @unchecked Sendable {
   /// The class of each prefix, and behind them that of clients in no prefix.
   private let groups: UnsafeMutablePointer<Int>
   private let unknown: UnknownTopLevel
+  private let lists: ListRoutes
+  /// The names of all lists of the rules; `lists` reads it.
+  private let listTable: ListTable?
 
   /// Compiles a table.
   ///
+  /// - Precondition: `lists` was made for `RouteRule.uses(of: rules)`.
   /// - Parameter hostsRoutes: by the number of a route, that of the route for types that the hosts file does not answer of
   ///   its names; a route without an entry stands for itself.
   /// - Complexity: O((rules + names in the hosts file) · classes of clients)
   public init(
-    rules: [RouteRule], hosts: HostsFile, settings: SpecialNamesSettings, hostsRoutes: [UInt16: UInt16] = [:]
+    rules: [RouteRule], hosts: HostsFile, settings: SpecialNamesSettings, hostsRoutes: [UInt16: UInt16] = [:],
+    lists table: ListTable? = nil
   ) {
     var compiler = RouteCompiler(rules: rules, hosts: hosts, settings: settings, hostsRoutes: hostsRoutes)
     compiler.compile()
+    lists = ListRoutes(table, &compiler, rules)
+    listTable = table
     localAnswers = compiler.answers.values
     names = compiler.names.copyTable()
     nodes = RouteTable.copy(compiler.nodes)
-    choices = RouteTable.copy(compiler.choices.values.flatMap(\.self))
+    choices = RouteTable.copy(compiler.choices.values.flatMap { $0.map(\.choice) })
     classes = compiler.classes
     classCount = classes.count
     prefixes = ClientPrefixes(classes.entries.map(\.prefix))
@@ -113,9 +126,10 @@ public final class RouteTable: @unchecked Sendable {
     choices.deallocate()
     prefixes.deallocate()
     groups.deallocate()
+    lists.deallocate()
   }
 
-  private static func copy<Element: BitwiseCopyable>(_ elements: [Element]) -> UnsafeMutablePointer<Element> {
+  static func copy<Element: BitwiseCopyable>(_ elements: [Element]) -> UnsafeMutablePointer<Element> {
     let pointer = UnsafeMutablePointer<Element>.allocate(capacity: max(1, elements.count))
     pointer.initialize(from: elements, count: elements.count)
     return pointer
@@ -137,7 +151,7 @@ public final class RouteTable: @unchecked Sendable {
   ///   - length: its octets including the root's zero; a name that does not end there takes the default route.
   ///   - type: the QTYPE.
   ///   - group: the class of the client.
-  /// - Complexity: O(labels)
+  /// - Complexity: O(labels), with lists too
   @_noAllocation
   public func find(
     _ name: UnsafePointer<UInt8>, length: Int, type: UInt16, from group: Int = ClientClasses.none
@@ -170,7 +184,10 @@ public final class RouteTable: @unchecked Sendable {
       } else {
         unknownTopLevel(name + Int(starts[depth - 1]), isSingle: labels == 1)
       }
-    return choices[Int(choice) &* classCount &+ group].decision(for: type)
+    let place = Int(choice) &* classCount &+ group
+    let decision = choices[place].decision(for: type)
+    guard lists.isUsed else { return decision }
+    return lists.decision(at: place, for: type, from: group, name, starts, labels: labels) ?? decision
   }
 
   /// The choice for a name whose last label is no node.

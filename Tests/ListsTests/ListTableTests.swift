@@ -9,17 +9,7 @@ import Testing
   private let key = ListKey()
 
   private func list(_ text: String, blocks: Bool = false) throws -> ListNames {
-    var pieces = [Array(text.utf8)]
-    return try withExtendedLifetime(pieces) {
-      var held: UnsafeMutableRawBufferPointer?
-      defer { held?.deallocate() }
-      return try ListNames(key, blocks: blocks) {
-        guard let piece = pieces.popLast() else { return nil }
-        held = .allocate(byteCount: piece.count, alignment: 1)
-        held!.copyBytes(from: piece)
-        return UnsafeRawBufferPointer(held!)
-      }
-    }
+    try ListNames(key, blocks: blocks, text: text)
   }
 
   private func uses(_ table: ListTable, _ name: String) -> UInt64 {
@@ -32,7 +22,7 @@ import Testing
       labels += 1
       position += Int(octets[position]) + 1
     }
-    return octets.withUnsafeBufferPointer { table.uses(of: $0.baseAddress!, starts, labels: labels) }
+    return octets.withUnsafeBufferPointer { table.lookup.uses(of: $0.baseAddress!, starts, labels: labels) }
   }
 
   @Test func namesSelectThemselvesAndWhatIsBelow() throws {

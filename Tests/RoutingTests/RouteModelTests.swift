@@ -1,6 +1,8 @@
 // RouteModelTests.swift -- the table against a model that asks every rule and every special name in turn.
 
 import DNSWire
+import Lists
+import PublicSuffixes
 import TestSupport
 import Testing
 
@@ -11,6 +13,7 @@ private struct Model {
   let rules: [RouteRule]
   let hosts: HostsFile
   let settings: SpecialNamesSettings
+  var lists: [ModelList] = []
 
   var client: IPAddress?
 
@@ -52,9 +55,11 @@ private struct Model {
       else { continue }
       let isStandard = if case .standard = rule.action { true } else { false }
       let matching = rule.names.filter { $0.matches(name) && (isStandard || $0.name.labelCount >= depth) }
-      guard let deepest = matching.max(by: { $0.name.labelCount < $1.name.labelCount }) else { continue }
-      let isExact = if case .exact = deepest { true } else { false }
-      let zone = isExact || deepest.name.isRoot ? "QNAME" : deepest.name.text
+      let deepest = matching.max(by: { $0.name.labelCount < $1.name.labelCount })
+      let isListed = listsCount(for: name) && rule.lists.contains { lists[$0].has(name, for: rule.action) }
+      guard deepest != nil || isListed else { continue }
+      let isExact = if case .exact = deepest { true } else { deepest == nil }
+      let zone = isExact || deepest!.name.isRoot ? "QNAME" : deepest!.name.text
       switch rule.action {
       case .standard(let number): return .standard(number)
       case .route(let number): return .decides(.route(number))
@@ -65,6 +70,12 @@ private struct Model {
       }
     }
     return nil
+  }
+
+  private func listsCount(for name: DomainName) -> Bool {
+    guard [.a, .ptr].allSatisfy({ hostsAnswer(name, $0) == nil }) else { return false }
+    let best = specialZone(name, .a)
+    return best == nil || best!.effect == .search
   }
 
   private func records(_ addresses: [IPAddress], _ type: RecordType) -> Outcome? {
@@ -81,6 +92,12 @@ private struct Model {
   }
 
   private func special(_ name: DomainName, _ type: RecordType) -> (Int, Outcome)? {
+    specialZone(name, type).map { ($0.depth, outcome($0.effect, $0.zone, type)) }
+  }
+
+  private func specialZone(
+    _ name: DomainName, _ type: RecordType
+  ) -> (depth: Int, effect: SpecialEffect, zone: DomainName)? {
     var best: (depth: Int, effect: SpecialEffect, zone: DomainName)?
     var labels = 0
     for zone in SpecialZone.zones(settings) where name.isAtOrBelow(zone.name) {
@@ -98,8 +115,7 @@ private struct Model {
         best = (1, .singleLabel, .root)
       }
     }
-    guard let best else { return nil }
-    return (best.depth, outcome(best.effect, best.zone, type))
+    return best
   }
 
   private func outcome(_ effect: SpecialEffect, _ zone: DomainName, _ type: RecordType) -> Outcome {
@@ -118,6 +134,40 @@ private struct Model {
     case .portal: .route(settings.portalRoute!)
     case .router: .route(settings.routerRoute!)
     }
+  }
+}
+
+/// A list as lines.
+private struct ModelList {
+  let lines: [(form: ListForm, name: DomainName)]
+
+  var text: String {
+    lines.map { line in
+      let name = String(line.name.text.dropLast())
+      return switch line.form {
+      case .subtree: name
+      case .alone: "full:\(name)"
+      case .exception: "@@||\(name)^"
+      }
+    }.joined(separator: "\n")
+  }
+
+  /// The deepest line decides, and at one depth an exception.
+  func has(_ name: DomainName, for action: RouteAction) -> Bool {
+    let blocks =
+      switch action {
+      case .route, .standard: false
+      default: true
+      }
+    let deepest = lines.filter { line in
+      if line.form == .alone ? line.name != name : !name.isAtOrBelow(line.name) { return false }
+      let text = line.name.text.dropLast() + "\0"
+      let isSuffix = text.utf8.map { CChar($0) }.withUnsafeBufferPointer {
+        PublicSuffixes.contains(text: $0.baseAddress!)
+      }
+      return line.form == .exception || !blocks || !isSuffix
+    }.max { ($0.name.labelCount, $0.form == .exception ? 1 : 0) < ($1.name.labelCount, $1.form == .exception ? 1 : 0) }
+    return deepest.map { $0.form != .exception } ?? false
   }
 }
 
@@ -153,7 +203,22 @@ private struct World {
     ]
     let clients = World.prefixes.filter { _ in Int.random(in: 0...5, using: &generator) == 0 }
     let action = actions.randomElement(using: &generator)!
-    return RouteRule(names: names, types: Set(types), clients: clients.map { IPPrefix(text: $0)! }, action: action)
+    let lists = (0..<World.listCount).filter { _ in Int.random(in: 0...4, using: &generator) == 0 }
+    return RouteRule(
+      names: lists.isEmpty || Bool.random(using: &generator) ? names : [], lists: lists, types: Set(types),
+      clients: clients.map { IPPrefix(text: $0)! }, action: action)
+  }
+
+  static let listCount = 3
+
+  mutating func list() -> ModelList {
+    let lines = (0..<Int.random(in: 1...6, using: &generator)).compactMap { _ -> (ListForm, DomainName)? in
+      let (form, name) = (ListForm.allCases.randomElement(using: &generator)!, name())
+      // An address, or a name of one, is no name in a list.
+      let isName = !name.isRoot && !name.text.dropLast().split(separator: ".").last!.allSatisfy(\.isNumber)
+      return isName ? (form, name) : nil
+    }
+    return ModelList(lines: lines)
   }
 
   /// Some inside others, and of both families.
@@ -189,9 +254,17 @@ private struct World {
       let rules = (0..<Int.random(in: 0...8, using: &world.generator)).map { _ in world.rule() }
       let hosts = world.hosts()
       let settings = world.settings()
-      let table = RouteTable(rules: rules, hosts: hosts, settings: settings)
+      let lists = (0..<World.listCount).map { _ in world.list() }
+      let key = ListKey()
+      let uses = RouteRule.uses(of: rules)
+      let names = lists.enumerated().map { index, list in
+        let blocks = uses.contains { $0.list == index && $0.blocks }
+        return (try? ListNames(key, blocks: blocks, text: list.text)) ?? ListNames()
+      }
+      let table = RouteTable(
+        rules: rules, hosts: hosts, settings: settings, lists: ListTable(names, uses: uses, key))
       let client = world.client()
-      let model = Model(rules: rules, hosts: hosts, settings: settings, client: client)
+      let model = Model(rules: rules, hosts: hosts, settings: settings, lists: lists, client: client)
       for _ in 0..<30 {
         let name = world.name()
         for type in types {
@@ -200,8 +273,10 @@ private struct World {
             agrees(
               found,
               RouteReason(
-                name, type, from: client, rules: rules, settings: settings, isInHosts: hosts.answers(name, type)),
-              rules)
+                name, type, from: client, rules: rules, settings: settings, hosts: hosts,
+                isListed: { use in
+                  lists[use.list].has(name, for: use.blocks ? .nxDomain : .route(0))
+                }), rules)
           else {
             Issue.record("seed \(testSeed), round \(round): \(name) \(type) is \(found) for another reason: \(rules)")
             return
@@ -219,7 +294,7 @@ private struct World {
   /// Whether a decision is consistent with a reason. NXDOMAIN of a name in the hosts file is NODATA.
   private func agrees(_ found: Outcome, _ reason: RouteReason, _ rules: [RouteRule]) -> Bool {
     switch reason {
-    case .rule(let index, _):
+    case .rule(let index, _), .list(let index, _):
       switch (rules[index].action, found) {
       case (.route(let wanted), .route(let number)): wanted == number
       case (.nxDomain, .blocked), (.nxDomain, .noData("QNAME")), (.refused, .refused): true
