@@ -30,19 +30,25 @@ public struct ListKey: Sendable {
   /// - Parameter label: with its length octet, in lower case.
   @_noAllocation @inline(__always)
   func extended(_ state: UInt64, by label: UnsafePointer<UInt8>) -> UInt64 {
+    // The length octet is hashed too, so that octets which are read twice tell no two labels apart wrongly.
+    let octets = UnsafeRawPointer(label)
     let count = Int(label[0]) &+ 1
+    if count < 4 {
+      let few = UInt64(label[0]) &<< 16 | UInt64(label[1]) &<< 8 | UInt64(label[count &- 1])
+      return ListKey.fold(state ^ few, step)
+    }
+    if count < 8 {
+      let first = UInt64(octets.loadUnaligned(as: UInt32.self))
+      let last = UInt64((octets + (count &- 4)).loadUnaligned(as: UInt32.self))
+      return ListKey.fold(state ^ (first | last &<< 32), step)
+    }
     var state = state
     var index = 0
-    while index &+ 8 <= count {
-      state = ListKey.fold(state ^ UnsafeRawPointer(label + index).loadUnaligned(as: UInt64.self), step)
+    while index &+ 8 < count {
+      state = ListKey.fold(state ^ (octets + index).loadUnaligned(as: UInt64.self), step)
       index &+= 8
     }
-    var rest: UInt64 = 0
-    while index < count {
-      rest = rest &<< 8 | UInt64(label[index])
-      index &+= 1
-    }
-    return ListKey.fold(state ^ rest, step) &+ UInt64(truncatingIfNeeded: count)
+    return ListKey.fold(state ^ (octets + (count &- 8)).loadUnaligned(as: UInt64.self), step)
   }
 
   @_noAllocation @inline(__always)
