@@ -23,6 +23,8 @@ public struct Configuration: Hashable, Sendable {
   public var ranking = Ranking()
   /// Exceptions for names; the first match wins.
   public var rules: [Rule] = []
+  /// Lists that need more than a path or a URL in `lists` of a rule.
+  public var lists: [List] = []
   /// Names that the daemon answers itself.
   public var names = Names()
   /// The control socket.
@@ -43,11 +45,13 @@ extension Configuration {
     root.section("localdns") { localDNS.read(from: $0, ownAddresses: listen.addresses) }
     let hasLocalDNS = !localDNS.servers.isEmpty
     providers = Provider.readAll(from: root, Provider.Context(hasLocalDNS: hasLocalDNS, ownAddresses: listen.addresses))
+    lists = List.readAll(from: root)
     rules = Rule.readAll(
       from: root,
       Rule.Context(
-        providers: providers.map(\.name), hasLocalDNS: hasLocalDNS, ownAddresses: listen.addresses,
+        providers: providers.map(\.name), lists: lists, hasLocalDNS: hasLocalDNS, ownAddresses: listen.addresses,
         allow: listen.allow))
+    root.warnOfUnused(lists, rules)
     var isStoreSound = true
     root.section("cache") { reader in
       cache.read(from: reader)

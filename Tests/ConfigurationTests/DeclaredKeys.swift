@@ -60,7 +60,7 @@ func declaredTables() throws -> [DeclaredTable] {
     ("doh", ["Providers/Kinds/DoH"], nil), ("table", ["Providers/Kinds/Table"], nil),
     ("localdns", ["Sections/LocalDNS"], \.localDNS), ("cache", ["Sections/Cache"], \.cache),
     ("fleet", ["Sections/Fleet"], \.fleet), ("refresh", ["Sections/Refresh"], \.refresh),
-    ("ranking", ["Sections/Ranking"], \.ranking), ("rule", ["Sections/Rule"], nil),
+    ("ranking", ["Sections/Ranking"], \.ranking), ("rule", ["Sections/Rule"], nil), ("list", ["Sections/List"], nil),
     ("names", ["Sections/Names"], \.names), ("control", ["Sections/Operation"], \.control),
     ("web", ["Sections/Operation"], \.web), ("log", ["Sections/Operation"], \.log),
   ]
@@ -78,9 +78,9 @@ private func keys(of table: String) -> [String] {
   let common = (known["provider[\"json\"]"] ?? []).filter { $0 != "url" }
   let keys: [String] =
     switch table {
-    case "": (known[""] ?? []).filter { known[$0] == nil && $0 != "provider" && $0 != "rule" }
+    case "": (known[""] ?? []).filter { known[$0] == nil && !["provider", "rule", "list"].contains($0) }
     case "provider": common.filter { $0 != "check_name" }
-    case "rule": known["rule[#1]"] ?? []
+    case "rule", "list": known["\(table)[#1]"] ?? []
     default: known[table] ?? (known["provider[\"\(table)\"]"] ?? []).filter { !common.contains($0) }
     }
   let secrets = keys.filter { keys.contains("\($0)_credential") }
@@ -114,7 +114,7 @@ func firstSentence(_ text: some StringProtocol) -> String {
 func text(_ table: String, _ keys: String) -> String {
   switch table {
   case "": keys
-  case "provider", "rule": "[[\(table)]]\n\(keys)"
+  case "provider", "rule", "list": "[[\(table)]]\n\(keys)"
   case _ where ProviderKindName(rawValue: table) != nil: "[[provider]]\nkind = \"\(table)\"\n\(keys)"
   default: "[\(table)]\n\(keys)"
   }

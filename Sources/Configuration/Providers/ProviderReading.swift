@@ -156,7 +156,7 @@ extension Configuration.Provider {
 
 extension Host {
   /// Whether the host is a loopback address.
-  fileprivate var isLoopback: Bool { if case .address(let address) = self { address.isLoopback } else { false } }
+  var isLoopback: Bool { if case .address(let address) = self { address.isLoopback } else { false } }
 
   /// Whether the host has an address of the family. A name may have one.
   fileprivate func mayBe(_ family: Configuration.Family) -> Bool {

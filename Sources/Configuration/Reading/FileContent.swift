@@ -33,24 +33,42 @@ struct FileContent {
     }
   }
 
-  static func read(_ path: String, limit: Int) throws(Failure) -> FileContent {
+  /// Why a file could not be read now, as `Failure.found`; nil if it could. Reads nothing of it.
+  static func problem(_ path: String) -> String? {
+    do throws(Failure) {
+      close(try opened(path).file)
+      return nil
+    } catch { return error.found }
+  }
+
+  private static func opened(_ path: String) throws(Failure) -> (file: Int32, mode: mode_t) {
     // O_NONBLOCK: opening a FIFO would otherwise wait for its writer.
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard file >= 0 else { throw failure(errno) }
-    defer { close(file) }
     var status = stat()
-    guard fstat(file, &status) == 0 else { throw failure(errno) }
-    switch status.st_mode & S_IFMT {
-    case S_IFREG: break
-    case S_IFCHR where status.st_rdev == nullDevice: break
-    case S_IFDIR: throw Failure(kind: .directory, found: "is a directory")
-    default: throw Failure(kind: .special, found: "is not a regular file")
+    do throws(Failure) {
+      guard fstat(file, &status) == 0 else { throw failure(errno) }
+      switch status.st_mode & S_IFMT {
+      case S_IFREG: break
+      case S_IFCHR where status.st_rdev == nullDevice: break
+      case S_IFDIR: throw Failure(kind: .directory, found: "is a directory")
+      default: throw Failure(kind: .special, found: "is not a regular file")
+      }
+      return (file, status.st_mode & 0o7777)
+    } catch {
+      close(file)
+      throw error
     }
+  }
+
+  static func read(_ path: String, limit: Int) throws(Failure) -> FileContent {
+    let (file, mode) = try opened(path)
+    defer { close(file) }
     var mount = statvfs()
     let isReadOnly = fstatvfs(file, &mount) == 0 && mount.f_flag & UInt(ST_RDONLY) != 0
     do throws(FileFault) {
       return FileContent(
-        octets: try WholeFile.read(file, limit: limit), mode: status.st_mode & 0o7777, isOnReadOnlyMount: isReadOnly)
+        octets: try WholeFile.read(file, limit: limit), mode: mode, isOnReadOnlyMount: isReadOnly)
     } catch .unreadable(let code) {
       throw failure(code)
     } catch {

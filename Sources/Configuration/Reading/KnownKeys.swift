@@ -8,14 +8,15 @@ extension Configuration {
     report.tables = []
     var configuration = Configuration()
     configuration.read(
-      from: TableReader(["provider": .array(kinds), "rule": .array([.table([:])])], at: .root, report))
+      from: TableReader(
+        ["provider": .array(kinds), "list": .array([.table([:])]), "rule": .array([.table([:])])], at: .root, report))
     return report.tables ?? []
   }()
 
   /// The full names of each key in messages, such as `listen.addresses`; that of `[[provider]]` is the last.
   private static let fullNames: [String: [String]] = {
     var names = ["state_directory": ["state_directory at the top of the file"]]
-    for (place, keys) in knownKeys where !["", "provider", "rule"].contains(place.pattern) {
+    for (place, keys) in knownKeys where !["", "provider", "list", "rule"].contains(place.pattern) {
       for key in keys { names[key, default: []].append("\(place.text).\(key)") }
     }
     for (place, keys) in knownKeys where place.pattern == "provider" {

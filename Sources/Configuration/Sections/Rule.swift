@@ -7,8 +7,10 @@ extension Configuration {
   public struct Rule: Hashable, Sendable {
     /// Name in `query`, by default the number of the rule.
     public var name: String?
-    /// Names with all below; `"*.lan"` only those below, `"=lan"` only itself. Never empty.
+    /// Names with all below; `"*.lan"` only those below, `"=lan"` only itself.
     public var names: [NamePattern]
+    /// Lists of names: paths, URLs and names of `[[list]]`.
+    public var lists: [ListItem] = []
     /// Types of the questions that the rule is for; empty means all.
     public var types: [RuleType] = []
     /// Clients that the rule is for, by their addresses; empty means all.
@@ -76,6 +78,7 @@ extension Configuration.Rule {
   /// The parts of the configuration that a rule is checked against.
   struct Context {
     let providers: [String]
+    let lists: [Configuration.List]
     let hasLocalDNS: Bool
     let ownAddresses: [Endpoint]
     let allow: [Configuration.ClientNetwork]
@@ -89,6 +92,7 @@ extension Configuration.Rule {
     // The types of each pattern that earlier rules have.
     var covered: [NamePattern: Set<Configuration.RuleType>] = [:]
     var prefixes: Set<IPPrefix> = []
+    var listCount = 0
     root.tables("rule") { reader in
       var rule = Configuration.Rule(names: [], use: .localDNS)
       rule.read(from: reader, context)
@@ -105,6 +109,11 @@ extension Configuration.Rule {
         reader.refuse(
           "clients", is: "makes \(prefixes.count) different prefixes in all rules", allowed: "at most \(mostPrefixes)")
       }
+      listCount += rule.lists.count
+      if listCount > Configuration.mostLists, listCount - rule.lists.count <= Configuration.mostLists {
+        reader.refuse(
+          "lists", is: "makes \(listCount) lists in all rules", allowed: "at most \(Configuration.mostLists)")
+      }
       if let name = rule.name, name.utf8.allSatisfy({ (48...57).contains($0) }) {
         reader.refuse("name", is: "could be the number of another rule", allowed: "another name")
       }
@@ -117,10 +126,16 @@ extension Configuration.Rule {
   }
 
   private mutating func read(from reader: TableReader, _ context: Context) {
-    reader.require("names", allowed: Form<[NamePattern]>.patterns.allowed)
+    let patterns = Form<[NamePattern]>.list(of: .namePattern, atLeast: reader.isGiven("lists") ? 0 : 1)
+    if !reader.isGiven("lists") { reader.require("names", allowed: patterns.allowed) }
     reader.require("use", allowed: Form<Configuration.Use>.use.allowed)
     reader.read("name", &name, .optional(.identifier))
-    reader.read("names", &names, .patterns)
+    reader.read("names", &names, patterns)
+    reader.read("lists", &lists, .distinctList(of: .listItem))
+    if reader.isSound("lists"), reader.isSound("names"), names.isEmpty, lists.isEmpty, reader.isGiven("lists") {
+      reader.refuse("lists", is: "is not enough", allowed: "names or lists")
+    }
+    reader.checkLists(lists, among: context.lists)
     reader.read("types", &types, .distinctList(of: .choice))
     reader.read("clients", &clients, .distinctList(of: .exactPrefix))
     reader.read("use", &use, .use)
@@ -191,10 +206,6 @@ extension Form where Result == IPPrefix {
       return IPAddress(text: text.prefix { $0 != "/" }) == prefix.address ? prefix : nil
     }
   }
-}
-
-extension Form where Result == [NamePattern] {
-  static var patterns: Form { .list(of: .namePattern, atLeast: 1) }
 }
 
 extension Form where Result == Configuration.Use {
