@@ -142,6 +142,12 @@ package final class Forwarder {
         resolver: resolver, cache: cache, queries: queries, connections: clients.connections, localClient: client,
         maxQuestionsInFlight: configuration.listen.maxInFlight,
         delayedQueries: { [frontend = clients.frontend] in frontend.delayed }, outbox: outbox))
+    nameRules()
+  }
+
+  private func nameRules() {
+    queryLog.rules = preparation.numbers.rules
+    statistics.rules = preparation.numbers.rules
   }
 
   /// The address that names below `InstanceName.zone` have, as long as this process runs.
@@ -282,6 +288,7 @@ package final class Forwarder {
   /// - Parameter isForNetwork: whether only the network has changed, and not the configuration.
   func use(tablesOf preparation: Preparation, isForNetwork: Bool = true) {
     self.preparation = preparation
+    nameRules()
     let configuration = preparation.configuration
     resolver.assumeIsolated { $0.use(preparation.plan.table) }
     clients.use(preparation.tables)
@@ -327,7 +334,7 @@ package final class Forwarder {
     let table = preparation.plan.table
     let group = client.map { table.classes.number(of: $0) } ?? ClientClasses.none
     return name.lowercased.octets.withUnsafeBufferPointer {
-      table.find($0.baseAddress!, length: $0.count, type: type.rawValue, from: group)
+      table.find($0.baseAddress!, length: $0.count, type: type.rawValue, from: group).decision
     }
   }
 

@@ -20,6 +20,8 @@ package struct ForwarderStatistics: Sendable {
   package var startedAt: BootInstant
   /// Queries: their fates, response codes, types and latencies, over all threads and reloads.
   package var queries: QueryTotals
+  /// The names of the rules that `queries` counts.
+  package var rules = RuleNames()
   package var resolver: ResolverCounters
   /// Questions that are currently in flight upstream.
   package var questionsInFlight: Int
@@ -82,6 +84,8 @@ package final class StatisticsSource {
   private var listeners: [QueryCounters] = []
   private var sockets: [UDPSocket] = []
   private var parts: Parts?
+  /// The names of the rules in use and of earlier ones.
+  var rules = RuleNames()
 
   init() {}
 
@@ -107,7 +111,7 @@ package final class StatisticsSource {
       ($0.counters, $0.questionsInFlight, $0.refreshing, $0.ranking, $0.fleetReport, $0.providerReports())
     }
     return ForwarderStatistics(
-      time: now, startedAt: startedAt, queries: totals, resolver: counters, questionsInFlight: questions,
+      time: now, startedAt: startedAt, queries: totals, rules: rules, resolver: counters, questionsInFlight: questions,
       maxQuestionsInFlight: parts.maxQuestionsInFlight, waitingClients: parts.queries.inUse,
       refresh: refreshing?.counters, ranking: ranking, fleet: fleet, scheduledRefreshes: refreshing?.scheduled ?? 0,
       cache: parts.cache.statistics,

@@ -6,47 +6,25 @@
 import DNSWire
 import Lists
 
-/// How many uses of lists may decide for a name, by type: those of the rules before the rule that decides by `names`.
-struct ListBounds: Hashable {
-  var a: UInt8
-  var aaaa: UInt8
-  var pointer: UInt8
-  var service: UInt8
-  var other: UInt8
-  /// The decision of a rule that says "as without rules"; nil for that rule's own route.
-  var standard: UInt32?
-
-  init(highest: Int) {
-    let highest = UInt8(highest)
-    (a, aaaa, pointer, service, other) = (highest, highest, highest, highest, highest)
-  }
-}
-
-/// The decisions by `names`, and what lists must beat.
-struct BoundedChoice: Hashable {
-  var choice: RouteChoice
-  var bounds: ListBounds
-}
-
 /// What lists decide. The table of routes keeps the table of lists, and frees the rest.
 struct ListRoutes {
   /// Whether a rule has lists.
   let isUsed: Bool
   private let names: ListLookup?
-  /// In the order of the choices.
-  private let bounds: UnsafeMutablePointer<ListBounds>
   /// For each class of clients, the uses that count, by type in the order of `TypeCategory`.
   private let masks: UnsafeMutablePointer<UInt64>
   /// By the number of a use.
   private let decisions: UnsafeMutablePointer<RouteChoice>
   /// The uses by rules that say "as without rules".
   private let standardUses: UInt64
+  /// The route of names below search domains of the network; 0 without one.
+  private let searchRoute: UInt32
 
-  init(_ table: ListTable?, _ compiler: inout RouteCompiler, _ rules: [RouteRule]) {
+  init(_ table: ListTable?, _ compiler: inout RouteCompiler, _ rules: [RouteRule], searchRoute: UInt16?) {
+    self.searchRoute = UInt32(searchRoute ?? 0)
     let uses = table == nil ? [] : compiler.uses
     isUsed = !uses.isEmpty
     names = table?.lookup
-    bounds = RouteTable.copy(uses.isEmpty ? [] : compiler.choices.values.flatMap { $0.map(\.bounds) })
     func mask(_ isIn: (RouteRule, Int) -> Bool) -> UInt64 {
       uses.indices.reduce(0) { isIn(rules[uses[$1]], uses[$1]) ? $0 | 1 << UInt64($1) : $0 }
     }
@@ -62,37 +40,37 @@ struct ListRoutes {
   }
 
   func deallocate() {
-    bounds.deallocate()
     masks.deallocate()
     decisions.deallocate()
   }
 
-  /// The decision of the first list that has the name in a rule before that one which decides by `names`; nil without one.
+  /// What the first list decides that has the name in a rule before the one that decides by `names`; else what that one
+  /// decides.
   ///
   /// - Parameters:
-  ///   - place: the place of the choice by `names`.
+  ///   - isSearched: whether the name is below a search domain of the network.
   ///   - starts: the offsets of the labels.
   @_noAllocation @inline(__always)
-  func decision(
-    at place: Int, for type: UInt16, from group: Int, _ name: UnsafePointer<UInt8>,
+  func find(
+    _ byNames: TypeChoice, isSearched: Bool, for type: UInt16, from group: Int, _ name: UnsafePointer<UInt8>,
     _ starts: borrowing InlineArray<128, UInt8>, labels: Int
-  ) -> RouteDecision? {
-    let bounds = bounds[place]
-    let (bound, category) =
+  ) -> RouteFinding {
+    let category =
       switch type {
-      case RecordType.a.rawValue: (bounds.a, 0)
-      case RecordType.aaaa.rawValue: (bounds.aaaa, 1)
-      case RecordType.ptr.rawValue: (bounds.pointer, 2)
-      case RecordType.svcb.rawValue, RecordType.https.rawValue: (bounds.service, 3)
-      default: (bounds.other, 4)
+      case RecordType.a.rawValue: 0
+      case RecordType.aaaa.rawValue: 1
+      case RecordType.ptr.rawValue: 2
+      case RecordType.svcb.rawValue, RecordType.https.rawValue: 3
+      default: 4
       }
     // The lowest bits; a shift by 64 gives 0.
-    let counting = masks[group &* 5 &+ category] & ~(~UInt64(0) << UInt64(bound))
-    guard counting != 0, let names else { return nil }
+    let counting = masks[group &* 5 &+ category] & ~(~UInt64(0) << UInt64(byNames.bound))
+    guard counting != 0, let names else { return byNames.finding }
     let uses = names.uses(of: name, starts, labels: labels) & counting
-    guard uses != 0 else { return nil }
+    guard uses != 0 else { return byNames.finding }
     let use = uses.trailingZeroBitCount
-    if standardUses & 1 << UInt64(use) != 0, let standard = bounds.standard { return RouteChoice.decision(standard) }
-    return decisions[use].decision(for: type)
+    var choice = decisions[use].choice(for: type)
+    if isSearched, searchRoute != 0, standardUses & 1 << UInt64(use) != 0 { choice.decision = searchRoute }
+    return choice.finding
   }
 }

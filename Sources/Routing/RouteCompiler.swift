@@ -60,7 +60,7 @@ struct RouteCompiler: ~Copyable {
   private(set) var names = SuffixTableBuilder()
   private(set) var nodes: [RouteNode] = []
   /// Each with one element for each class of clients.
-  private(set) var choices = Interned<[BoundedChoice]>()
+  private(set) var choices = Interned<[RouteChoice]>()
   private(set) var answers = Interned<LocalAnswer>()
   private(set) var unknown = UnknownTopLevel()
   let classes: ClientClasses
@@ -152,8 +152,10 @@ struct RouteCompiler: ~Copyable {
 
   /// The decisions of a use of a list. The zone of the answer is the name itself: which line has matched is not known.
   mutating func choice(ofUse number: Int) -> RouteChoice {
-    func decision(_ category: TypeCategory) -> UInt32 {
-      ruleDecision(uses[number], category, owner: .queryName)
+    func decision(_ category: TypeCategory) -> TypeChoice {
+      let rule = uses[number]
+      return TypeChoice(
+        decision: ruleDecision(rule, category, owner: .queryName), counter: rules[rule].counter)
     }
     return RouteChoice(
       a: decision(.a), aaaa: decision(.aaaa), pointer: decision(.pointer), service: decision(.service),
@@ -200,7 +202,7 @@ struct RouteCompiler: ~Copyable {
     let pointer = pointer.map { pointerAnswer($0) }
     guard context.candidates.contains(where: { !rules[$0.rule].clients.isEmpty }) else {
       let same = choice(context, host, pointer, depth)
-      return choices.number(of: [BoundedChoice](repeating: same, count: classes.count))
+      return choices.number(of: [RouteChoice](repeating: same, count: classes.count))
     }
     let all = (0..<classes.count).map { number in
       var visible = context
@@ -213,43 +215,44 @@ struct RouteCompiler: ~Copyable {
   /// The choice for one class of clients.
   private mutating func choice(
     _ context: Context, _ host: HostAnswers?, _ pointer: UInt32?, _ depth: Int
-  ) -> BoundedChoice {
+  ) -> RouteChoice {
     var isByHosts = false
     // For names of the hosts file and special names, only `names` may decide.
-    var bounds = ListBounds(highest: host != nil || pointer != nil || context.special?.isKept ?? false ? 0 : uses.count)
-    if context.special?.effect == .search { bounds.standard = settings.searchRoute.map(UInt32.init) }
+    let isKept = host != nil || pointer != nil || context.special?.isKept ?? false
+    let bound = isKept ? 0 : uses.count
     var choice = RouteChoice(
-      a: decide(.a, context, host?.a, depth, &isByHosts, &bounds.a),
-      aaaa: decide(.aaaa, context, host?.aaaa, depth, &isByHosts, &bounds.aaaa),
-      pointer: decide(.pointer, context, pointer, depth, &isByHosts, &bounds.pointer),
-      service: decide(.service, context, host?.service, depth, &isByHosts, &bounds.service),
-      other: decide(.other, context, nil, depth, &isByHosts, &bounds.other))
+      a: decide(.a, context, host?.a, depth, bound, &isByHosts),
+      aaaa: decide(.aaaa, context, host?.aaaa, depth, bound, &isByHosts),
+      pointer: decide(.pointer, context, pointer, depth, bound, &isByHosts),
+      service: decide(.service, context, host?.service, depth, bound, &isByHosts),
+      other: decide(.other, context, nil, depth, bound, &isByHosts),
+      isSearched: context.special?.effect == .search && !uses.isEmpty)
     if isByHosts {
-      choice.a = ofExistingName(choice.a)
-      choice.aaaa = ofExistingName(choice.aaaa)
-      choice.pointer = ofExistingName(choice.pointer)
-      choice.service = ofExistingName(choice.service)
-      choice.other = ofExistingName(choice.other)
+      choice.a.decision = ofExistingName(choice.a.decision)
+      choice.aaaa.decision = ofExistingName(choice.aaaa.decision)
+      choice.pointer.decision = ofExistingName(choice.pointer.decision)
+      choice.service.decision = ofExistingName(choice.service.decision)
+      choice.other.decision = ofExistingName(choice.other.decision)
     }
-    return BoundedChoice(choice: choice, bounds: bounds)
+    return choice
   }
 
   /// A decision for a name that exists, since the hosts file answers some of its types: no other type is NXDOMAIN.
   private mutating func ofExistingName(_ decision: UInt32) -> UInt32 {
-    guard decision >= RouteChoice.localBit else { return hostsRoutes[UInt16(decision)].map(UInt32.init) ?? decision }
-    let answer = answers.values[Int(decision ^ RouteChoice.localBit)]
+    guard decision >= TypeChoice.localBit else { return hostsRoutes[UInt16(decision)].map(UInt32.init) ?? decision }
+    let answer = answers.values[Int(decision ^ TypeChoice.localBit)]
     return answer.responseCode == .nxDomain ? local(answer.ofExistingName) : decision
   }
 
   /// Decides in the order of `RouteTable`: a rule that is deep enough, the hosts file, the special name, the default route.
   ///
   /// - Parameters:
+  ///   - bound: how many uses of lists may decide for the name.
   ///   - isByHosts: set if the hosts file has decided.
-  ///   - bound: lowered to the uses of lists by rules before the one that decides.
   private mutating func decide(
-    _ category: TypeCategory, _ context: Context, _ hostAnswer: UInt32?, _ depth: Int, _ isByHosts: inout Bool,
-    _ bound: inout UInt8
-  ) -> UInt32 {
+    _ category: TypeCategory, _ context: Context, _ hostAnswer: UInt32?, _ depth: Int, _ bound: Int,
+    _ isByHosts: inout Bool
+  ) -> TypeChoice {
     let effect = hostAnswer == nil ? context.special.flatMap { specialDecision($0, category) } : nil
     let minimumDepth = hostAnswer != nil ? depth : effect != nil ? context.special!.depth : 0
     var winner: Candidate?
@@ -259,19 +262,19 @@ struct RouteCompiler: ~Copyable {
       if let best = winner, (best.rule, -best.depth) <= (candidate.rule, -candidate.depth) { continue }
       winner = candidate
     }
-    var standard: UInt32 = 0
+    var choice = TypeChoice(bound: UInt8(bound))
     if let winner {
-      bound = min(bound, UInt8(usesBefore[winner.rule]))
-      guard case .standard(let number) = rules[winner.rule].action else {
-        return ruleDecision(winner.rule, category, owner: winner.pattern.soaOwner)
-      }
-      standard = UInt32(number)
+      choice.counter = rules[winner.rule].counter
+      choice.bound = UInt8(min(bound, usesBefore[winner.rule]))
+      choice.decision = ruleDecision(winner.rule, category, owner: winner.pattern.soaOwner)
+      guard case .standard = rules[winner.rule].action else { return choice }
     }
     if hostAnswer != nil { isByHosts = true }
-    return hostAnswer ?? effect ?? standard
+    choice.decision = hostAnswer ?? effect ?? choice.decision
+    return choice
   }
 
-  private mutating func local(_ answer: LocalAnswer) -> UInt32 { answers.number(of: answer) | RouteChoice.localBit }
+  private mutating func local(_ answer: LocalAnswer) -> UInt32 { answers.number(of: answer) | TypeChoice.localBit }
 
   /// The decisions for a name in the hosts file, which the names of a blocklist share.
   private mutating func hostAnswers(_ addresses: [IPAddress]) -> HostAnswers {
@@ -279,7 +282,7 @@ struct RouteCompiler: ~Copyable {
     let noData = local(.noData(of: .queryName))
     func number(_ category: TypeCategory) -> UInt32 {
       let answer = addressAnswer(category, addresses, owner: .queryName)
-      return answer.records.isEmpty ? noData : answers.append(answer) | RouteChoice.localBit
+      return answer.records.isEmpty ? noData : answers.append(answer) | TypeChoice.localBit
     }
     let made = HostAnswers(a: number(.a), aaaa: number(.aaaa), service: noData)
     knownHostAnswers[addresses] = made
@@ -288,7 +291,7 @@ struct RouteCompiler: ~Copyable {
 
   private mutating func pointerAnswer(_ place: Int) -> UInt32 {
     let answer = LocalAnswer.records(.ptr, [hosts.pointers[place].name.octets], orNoDataOf: .queryName)
-    return answers.append(answer) | RouteChoice.localBit
+    return answers.append(answer) | TypeChoice.localBit
   }
 
   private func addressAnswer(_ category: TypeCategory, _ addresses: [IPAddress], owner: SOAOwner) -> LocalAnswer {

@@ -50,6 +50,8 @@ public struct RouteRule: Hashable, Sendable {
   public var clients: [IPPrefix]
   /// The action for their questions.
   public var action: RouteAction
+  /// The number of its counter.
+  public var counter = RouteFinding.noCounter
 
   public init(
     names: [NamePattern], lists: [Int] = [], types: Set<TypeCategory> = [], clients: [IPPrefix] = [],

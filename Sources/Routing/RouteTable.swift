@@ -14,34 +14,63 @@ public enum RouteDecision: Equatable, Sendable {
   case local(UInt32)
 }
 
-/// The decisions for a name by type: route numbers, or indices of local answers with the highest bit set.
-struct RouteChoice: Hashable {
-  var a: UInt32
-  var aaaa: UInt32
-  var pointer: UInt32
-  /// SVCB and HTTPS, which carry address hints and therefore follow the addresses.
-  var service: UInt32
-  var other: UInt32
+/// What was found for a question.
+public struct RouteFinding: Sendable {
+  public let decision: RouteDecision
+  /// The counter of the rule that decided; `noCounter` if none did, or if it is not counted.
+  public let counter: UInt16
+
+  @inlinable public static var noCounter: UInt16 { @_noAllocation get { .max } }
+
+  @_noAllocation @inline(__always)
+  init(_ decision: RouteDecision, counter: UInt16 = RouteFinding.noCounter) {
+    self.decision = decision
+    self.counter = counter
+  }
+}
+
+/// The decision for a name and a type.
+struct TypeChoice: Hashable, BitwiseCopyable {
+  /// A route's number, or the index of a local answer with the highest bit set.
+  var decision: UInt32 = 0
+  /// The counter of the rule that decides.
+  var counter = RouteFinding.noCounter
+  /// How many uses of lists may still decide: those of the rules before the one that decides.
+  var bound: UInt8 = 0
 
   static let localBit: UInt32 = 1 << 31
 
-  @_noAllocation @inline(__always)
-  func decision(for type: UInt16) -> RouteDecision {
-    let value =
-      switch type {
-      case RecordType.a.rawValue: a
-      case RecordType.aaaa.rawValue: aaaa
-      case RecordType.ptr.rawValue: pointer
-      case RecordType.svcb.rawValue, RecordType.https.rawValue: service
-      default: other
-      }
-    return RouteChoice.decision(value)
+  var finding: RouteFinding {
+    @_noAllocation get { RouteFinding(TypeChoice.decision(decision), counter: counter) }
   }
 
   @_noAllocation @inline(__always)
   static func decision(_ value: UInt32) -> RouteDecision {
-    value < RouteChoice.localBit
-      ? .route(UInt16(truncatingIfNeeded: value)) : .local(value ^ RouteChoice.localBit)
+    value < TypeChoice.localBit
+      ? .route(UInt16(truncatingIfNeeded: value)) : .local(value ^ TypeChoice.localBit)
+  }
+}
+
+/// The decisions for a name by type.
+struct RouteChoice: Hashable, BitwiseCopyable {
+  var a: TypeChoice
+  var aaaa: TypeChoice
+  var pointer: TypeChoice
+  /// SVCB and HTTPS, which carry address hints and therefore follow the addresses.
+  var service: TypeChoice
+  var other: TypeChoice
+  /// Whether it is a name below a search domain of the network, for which "as without rules" means the route of those.
+  var isSearched = false
+
+  @_noAllocation @inline(__always)
+  func choice(for type: UInt16) -> TypeChoice {
+    switch type {
+    case RecordType.a.rawValue: a
+    case RecordType.aaaa.rawValue: aaaa
+    case RecordType.ptr.rawValue: pointer
+    case RecordType.svcb.rawValue, RecordType.https.rawValue: service
+    default: other
+    }
   }
 }
 
@@ -106,12 +135,12 @@ public final class RouteTable: @unchecked Sendable {
   ) {
     var compiler = RouteCompiler(rules: rules, hosts: hosts, settings: settings, hostsRoutes: hostsRoutes)
     compiler.compile()
-    lists = ListRoutes(table, &compiler, rules)
+    lists = ListRoutes(table, &compiler, rules, searchRoute: settings.searchRoute)
     listTable = table
     localAnswers = compiler.answers.values
     names = compiler.names.copyTable()
     nodes = RouteTable.copy(compiler.nodes)
-    choices = RouteTable.copy(compiler.choices.values.flatMap { $0.map(\.choice) })
+    choices = RouteTable.copy(compiler.choices.values.flatMap(\.self))
     classes = compiler.classes
     classCount = classes.count
     prefixes = ClientPrefixes(classes.entries.map(\.prefix))
@@ -155,9 +184,9 @@ public final class RouteTable: @unchecked Sendable {
   @_noAllocation
   public func find(
     _ name: UnsafePointer<UInt8>, length: Int, type: UInt16, from group: Int = ClientClasses.none
-  ) -> RouteDecision {
+  ) -> RouteFinding {
     // 255 octets (RFC 1035 section 2.3.4) have room for 127 labels.
-    guard length <= 255 else { return .route(0) }
+    guard length <= 255 else { return RouteFinding(.route(0)) }
     var starts = InlineArray<128, UInt8>(repeating: 0)
     var position = 0
     var depth = 0
@@ -166,7 +195,7 @@ public final class RouteTable: @unchecked Sendable {
       depth &+= 1
       position &+= Int(name[position]) &+ 1
     }
-    guard position == length - 1 else { return .route(0) }
+    guard position == length - 1 else { return RouteFinding(.route(0)) }
 
     let labels = depth
     var node: UInt32 = 0
@@ -184,10 +213,11 @@ public final class RouteTable: @unchecked Sendable {
       } else {
         unknownTopLevel(name + Int(starts[depth - 1]), isSingle: labels == 1)
       }
-    let place = Int(choice) &* classCount &+ group
-    let decision = choices[place].decision(for: type)
-    guard lists.isUsed else { return decision }
-    return lists.decision(at: place, for: type, from: group, name, starts, labels: labels) ?? decision
+    let found = choices + (Int(choice) &* classCount &+ group)
+    let byNames = found.pointee.choice(for: type)
+    guard lists.isUsed, byNames.bound != 0 else { return byNames.finding }
+    return lists.find(
+      byNames, isSearched: found.pointee.isSearched, for: type, from: group, name, starts, labels: labels)
   }
 
   /// The choice for a name whose last label is no node.

@@ -19,7 +19,7 @@ struct MetricsPage {
     page.gauge("httpdnsd_build_info", "The program's version; always 1.") {
       $0.add(1, [MetricLabel("version", version)])
     }
-    write(statistics.queries)
+    write(statistics.queries, statistics.rules)
     write(sockets: statistics)
     write(statistics.resolver, statistics)
     write(statistics.cache)
@@ -30,7 +30,7 @@ struct MetricsPage {
     write(process)
   }
 
-  private mutating func write(_ queries: QueryTotals) {
+  private mutating func write(_ queries: QueryTotals, _ rules: RuleNames) {
     page.counter("httpdnsd_queries_total", "Queries, by outcome.") { samples in
       for transport in QueryTransport.allCases {
         for fate in QueryFate.allCases {
@@ -45,6 +45,11 @@ struct MetricsPage {
     }
     page.counter("httpdnsd_responses_total", "Responses, by RCODE.") {
       $0.add(by: "rcode", CountedCode.allCases.map { ($0.word, queries.count($0)) })
+    }
+    if !rules.names.isEmpty {
+      page.counter("httpdnsd_rule_queries_total", "Queries that a rule has decided, by its name or its number.") {
+        $0.add(by: "rule", zip(rules.names, queries.rules).map { ($0, $1) })
+      }
     }
     page.histogram(
       "httpdnsd_response_duration_seconds",

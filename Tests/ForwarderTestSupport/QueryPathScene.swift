@@ -52,10 +52,12 @@ final class QueryPathScene {
   ) throws {
     network = CurrentNetwork(of: cache)
     let table = RouteTable(
-      rules: try rules.map { names, action in
-        RouteRule(
-          names: try names.split(separator: " ").map { try #require(NamePattern(text: $0)) },
-          clients: try clients.map { try #require(IPPrefix(text: $0)) }, action: action)
+      rules: try rules.enumerated().map { index, rule in
+        var made = RouteRule(
+          names: try rule.0.split(separator: " ").map { try #require(NamePattern(text: $0)) },
+          clients: try clients.map { try #require(IPPrefix(text: $0)) }, action: rule.1)
+        made.counter = UInt16(index)
+        return made
       },
       hosts: try HostsFile(octets: Array(hosts.utf8)),
       settings: SpecialNamesSettings(

@@ -259,7 +259,8 @@ final class ResolverScene: @unchecked Sendable {
       return
     }
     queries.fill(
-      slot, path.query, of: octets.baseAddress!, route: route, receivedAt: loop.now.nanoseconds, descriptor: 0)
+      slot, path.query, of: octets.baseAddress!, route: route, rule: path.lastEnd.rule,
+      receivedAt: loop.now.nanoseconds, descriptor: 0)
     queries.slots[slot].wantsAnswer = wantsAnswer
     queries.peer(slot).pointee = peer
     queries.submit(slot)

@@ -36,7 +36,7 @@ import Testing
 
   private func number(_ text: String, _ preparation: Preparation) -> UInt16? {
     let decision = name(text).octets.withUnsafeBufferPointer {
-      preparation.plan.table.find($0.baseAddress!, length: $0.count, type: 1)
+      preparation.plan.table.find($0.baseAddress!, length: $0.count, type: 1).decision
     }
     guard case .route(let number) = decision else { return nil }
     #expect(!preparation.plan.routes[Int(number)].isUnused)
@@ -155,7 +155,7 @@ import Testing
     }
     func answers(_ preparation: Preparation) -> Bool {
       let octets = name("host.example").octets
-      if case .local = preparation.plan.table.find(octets, length: octets.count, type: 1) { return true }
+      if case .local = preparation.plan.table.find(octets, length: octets.count, type: 1).decision { return true }
       return false
     }
     let line = "192.0.2.9 host.example\n"

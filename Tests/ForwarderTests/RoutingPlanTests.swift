@@ -56,7 +56,7 @@ import Testing
     func number(_ text: String, _ type: RecordType, _ plan: RoutingPlan) throws -> UInt16? {
       let octets = try #require(DomainName(text: text)).octets
       let decision = octets.withUnsafeBufferPointer {
-        plan.table.find($0.baseAddress!, length: $0.count, type: type.rawValue)
+        plan.table.find($0.baseAddress!, length: $0.count, type: type.rawValue).decision
       }
       return if case .route(let number) = decision { number } else { nil }
     }

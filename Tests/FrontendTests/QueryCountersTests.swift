@@ -44,6 +44,25 @@ extension QueryTotals {
     #expect(QueryTally.boundCount == LatencyHistogram.bounds.count)
   }
 
+  @Test func `a query counts for the rule that decides, whatever becomes of it`() throws {
+    let scene = try QueryPathScene(rules: [("blocked.example", .nxDomain), ("own.example", .route(5))])
+    for name in ["blocked.example", "a.blocked.example", "own.example", "www.example.com"] {
+      _ = scene.ask(RawQuery { $0.name = RawQuery.name(name) }.octets)
+    }
+    #expect(scene.totals.rules.prefix(3) == [2, 1, 0])
+    #expect(scene.path.lastEnd.rule == RouteFinding.noCounter)
+    _ = scene.ask(RawQuery { $0.name = RawQuery.name("own.example") }.octets)
+    #expect(scene.path.lastEnd.rule == 1)
+  }
+
+  @Test func `the name of a rule keeps its number, and 256 names have one`() {
+    var names = RuleNames()
+    #expect([names.number(of: "2"), names.number(of: "ads"), names.number(of: "2")] == [0, 1, 0])
+    #expect((0..<300).compactMap { names.number(of: "rule \($0)") }.count == 254)
+    #expect(names[1] == "ads")
+    #expect(names[RouteFinding.noCounter] == nil)
+  }
+
   @Test func `an answer from the cache is a hit of its type, code and transport`() throws {
     let scene = try QueryPathScene()
     try scene.keep("www.example.com", [address("www.example.com", 1)])

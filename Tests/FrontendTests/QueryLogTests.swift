@@ -1,6 +1,7 @@
 // QueryLogTests.swift -- queries of several threads are ordered by their answers, at no cost without a reader.
 
 import DNSWire
+import Routing
 import EventLoop
 import TestSupport
 import Testing
@@ -25,7 +26,9 @@ import Testing
     _ = QueryReader.read(octets.span, into: &query)
     octets.withUnsafeBufferPointer { message in
       withUnsafePointer(to: SocketAddress(text: "192.0.2.7:4711")!.storage) {
-        tap.add(query, of: message, from: $0, QueryEnd(.hit, number % 2 == 0 ? 2 : 0), receivedAt: 1)
+        tap.add(
+          query, of: message, from: $0, QueryEnd(.hit, number % 2 == 0 ? 2 : 0, rule: RouteFinding.noCounter),
+          receivedAt: 1)
       }
     }
     _ = tap.publish(at: instant)

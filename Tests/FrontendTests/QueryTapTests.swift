@@ -2,6 +2,7 @@
 
 import DNSWire
 import EventLoop
+import Routing
 import Glibc
 import Telemetry
 import TestSupport
@@ -25,7 +26,7 @@ import Testing
     _ = QueryReader.read(octets.span, into: &query)
     octets.withUnsafeBufferPointer { message in
       withUnsafePointer(to: (client ?? self.client).storage) {
-        tap.add(query, of: message, from: $0, QueryEnd(.hit, 3), receivedAt: Int64(number))
+        tap.add(query, of: message, from: $0, QueryEnd(.hit, 3, rule: 7), receivedAt: Int64(number))
       }
     }
   }
@@ -54,6 +55,7 @@ import Testing
     #expect(query.name == DomainName(text: "n5.example")?.octets)
     #expect(query.type == 1)
     #expect(query.code == 3)
+    #expect(query.rule == 7)
     #expect(query.outcome == .atOnce(.hit))
     #expect(query.receivedAt.nanoseconds == 5)
     #expect(query.took == .nanoseconds(7))
@@ -146,6 +148,18 @@ import Testing
       line.written(as: .text, isJournal: true)
         == "<6>query client=2001:db8::1 transport=tcp name=Www.Example.com. type=HTTPS outcome=provider"
         + " provider=alidns rcode=NOERROR ms=1.042\n")
+  }
+
+  @Test func `a line of the query log has the rule that decided`() {
+    var rules = RuleNames()
+    _ = rules.number(of: "domestic")
+    var query = query([0], .atOnce(.blocked))
+    query.rule = 0
+    let line = query.line(LogClock(), rules).written(as: .text, isJournal: true)
+    #expect(line.contains(" outcome=blocked rule=domestic rcode="))
+    #expect(query.sentence(LogClock(), rules).hasSuffix(" ms, rule domestic"))
+    query.rule = RouteFinding.noCounter
+    #expect(!query.line(LogClock(), rules).written(as: .text, isJournal: true).contains("rule="))
   }
 
   @Test func `a query with a name of any octets is one line of the log`() {

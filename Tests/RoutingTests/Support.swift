@@ -68,7 +68,7 @@ extension RouteTable {
   func decision(_ name: DomainName, _ type: RecordType, from client: IPAddress? = nil) -> RouteDecision {
     let group = client.map { classes.number(of: $0) } ?? ClientClasses.none
     return name.lowercased.octets.withUnsafeBufferPointer {
-      find($0.baseAddress!, length: $0.count, type: type.rawValue, from: group)
+      find($0.baseAddress!, length: $0.count, type: type.rawValue, from: group).decision
     }
   }
 

@@ -97,6 +97,16 @@ import Upstreams
     for (name, value) in expected { #expect(sample(name, page) == value, "\(name)") }
   }
 
+  @Test func `the metrics have the queries of each rule, by its name`() {
+    var statistics = ForwarderStatistics.empty
+    #expect(!page(statistics).contains("httpdnsd_rule_queries_total"))
+    for name in ["1", "ads"] { _ = statistics.rules.number(of: name) }
+    statistics.queries.rules[1] = 21
+    let page = page(statistics)
+    #expect(sample("httpdnsd_rule_queries_total{rule=\"1\"}", page) == "0")
+    #expect(sample("httpdnsd_rule_queries_total{rule=\"ads\"}", page) == "21")
+  }
+
   @Test func `the metrics have a sample for each outcome, type and code from the start`() {
     let page = page(.empty)
     for outcome in ["hit", "stale", "local", "blocked", "miss", "refused", "invalid", "overflow", "dropped", "limited"]

@@ -1,5 +1,6 @@
 // NumberRegistry.swift -- numbers that identify routes and providers across reloads: one meaning each, while in use.
 
+import Frontend
 import Resolver
 
 /// Assigns numbers to meanings.
@@ -75,4 +76,6 @@ struct ServiceNumbers: Sendable {
   var routes = NumberRegistry<RouteMeaning>(Int(Route.Number.firstRule)...Int(UInt16.max))
   /// Providers, by name and service.
   var providers = NumberRegistry<String>(0...Int(UInt16.max))
+  /// The counters of rules, by name, or by position where a rule has none.
+  var rules = RuleNames()
 }

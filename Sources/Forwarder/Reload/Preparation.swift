@@ -98,9 +98,10 @@ struct Preparation: Sendable {
     system = SystemResolvers(notAt: surroundings.listeners)
     self.missingHosts = missingHosts
     hosts = reading.octets.count <= Hosts.longest ? .octets(reading.octets) : .large
+    let counters = configuration.rules.enumerated().map { numbers.rules.number(of: $1.name ?? "\($0 + 1)") }
     let plan = RoutingPlan(
       configuration, hosts: reading.file, searchDomains: system.searchDomains,
-      loopZone: surroundings.loopZone, instance: surroundings.instance, numbers: &numbers.routes)
+      loopZone: surroundings.loopZone, instance: surroundings.instance, counters: counters, numbers: &numbers.routes)
     guard let plan, let places = numbers.providers.assign(configuration.providers.map(\.meaning), kin: { $0 }) else {
       throw .other("too many rules or providers, those that are being replaced included")
     }

@@ -3,6 +3,7 @@
 import Configuration
 import DNSWire
 import EventLoop
+import Lists
 import LocalDNS
 import Resolver
 import Routing
@@ -19,6 +20,8 @@ package struct RoutingPlan: Sendable {
   /// The sources of `table`, besides the hosts file.
   let rules: [RouteRule]
   let settings: SpecialNamesSettings
+  /// The names of the rules' lists; nil without lists.
+  let lists: ListTable?
 
   /// Compiles a configuration.
   ///
@@ -27,11 +30,14 @@ package struct RoutingPlan: Sendable {
   ///   - hosts: the parsed hosts file.
   ///   - loopZone: the zone of the names by which `LoopGuard` detects loops.
   ///   - instance: the address of names below `InstanceName.zone`.
+  ///   - counters: of the rules, in their order.
+  ///   - lists: makes the table of lists for the rules' uses.
   ///   - numbers: the numbers of rules' routes; updated for this plan.
   /// - Returns: nil if there are not enough numbers.
   init?(
     _ configuration: Configuration, hosts: HostsFile, searchDomains: [DomainName], loopZone: DomainName?,
-    instance: IPAddress? = nil, numbers: inout NumberRegistry<RouteMeaning>
+    instance: IPAddress? = nil, counters: [UInt16?] = [],
+    lists: ([ListUse]) -> ListTable? = { _ in nil }, numbers: inout NumberRegistry<RouteMeaning>
   ) {
     let names = configuration.providers.map(\.meaning)
     let targets = configuration.rules.map { RoutingPlan.target(of: $0, configuration) }
@@ -56,13 +62,17 @@ package struct RoutingPlan: Sendable {
     if let loopZone { rules.append(RouteRule(names: [.subtree(loopZone)], action: .route(Route.Number.loopProbe))) }
     if let instance { rules.append(RouteRule(names: [.below(InstanceName.zone)], action: .pinned([instance]))) }
     var rest = numbersOfChosen
-    for (rule, target) in zip(configuration.rules, targets) {
+    for ((rule, target), lists) in zip(zip(configuration.rules, targets), configuration.usedLists().ofRules) {
       switch target {
-      case .local(let action): rules.append(RouteRule(rule, action))
+      case .local(let action): rules.append(RouteRule(rule, lists, action))
       case .route(_, let isStandard):
         let number = UInt16(rest.removeFirst())
-        rules.append(RouteRule(rule, isStandard ? .standard(number) : .route(number)))
+        rules.append(RouteRule(rule, lists, isStandard ? .standard(number) : .route(number)))
       }
+    }
+    let own = rules.count - configuration.rules.count
+    for (index, counter) in counters.enumerated() {
+      if let counter { rules[own + index].counter = counter }
     }
     for number in routes.indices { routes[number].setFleetFingerprint(configuration) }
     self.routes = routes
@@ -75,7 +85,9 @@ package struct RoutingPlan: Sendable {
       searchRoute: configuration.localDNS.searchDomains == .ignore ? nil : Route.Number.search,
       networkRoute: hasLocalDNS ? Route.Number.network : nil, portalRoute: hasLocalDNS ? Route.Number.portal : nil,
       routerRoute: hasLocalDNS ? Route.Number.router : nil)
-    table = RouteTable(rules: rules, hosts: hosts, settings: settings, hostsRoutes: hostsNumbers)
+    self.lists = lists(RouteRule.uses(of: rules))
+    table = RouteTable(
+      rules: rules, hosts: hosts, settings: settings, hostsRoutes: hostsNumbers, lists: self.lists)
   }
 
   private static func fixedRoutes(_ configuration: Configuration) -> [Route] {
@@ -178,9 +190,10 @@ extension Configuration.Rule {
 }
 
 extension RouteRule {
-  fileprivate init(_ rule: Configuration.Rule, _ action: RouteAction) {
+  fileprivate init(_ rule: Configuration.Rule, _ lists: [Int], _ action: RouteAction) {
     self.init(
-      names: rule.names, types: Set(rule.types.map { TypeCategory($0) }), clients: rule.clients, action: action)
+      names: rule.names, lists: lists, types: Set(rule.types.map { TypeCategory($0) }), clients: rule.clients,
+      action: action)
   }
 }
 

@@ -12,6 +12,7 @@ import Telemetry
 /// - Note: plain pointers, since a reference would be retained at each use.
 struct QueryTally {
   private let cells: UnsafeMutablePointer<UInt64>
+  private let rules: UnsafeMutablePointer<UInt64>
   private let bounds: UnsafePointer<UInt64>
 
   // The size of each group. A hot function cannot use `allCases`, which allocates; a test compares the two.
@@ -31,10 +32,19 @@ struct QueryTally {
   @inlinable static var durations: Int { @_noAllocation get { durationSum &+ 1 } }
   static let cellCount = durations + LatencyHistogram.bucketCount
 
-  init(_ cells: UnsafeMutablePointer<UInt64>, bounds: UnsafePointer<UInt64>) {
+  init(
+    _ cells: UnsafeMutablePointer<UInt64>, rules: UnsafeMutablePointer<UInt64>, bounds: UnsafePointer<UInt64>
+  ) {
     self.cells = cells
+    self.rules = rules
     self.bounds = bounds
   }
+
+  /// Counts a query that a rule has decided.
+  ///
+  /// - Parameter rule: the rule's counter, below `RuleNames.most`.
+  @_noAllocation
+  func count(rule: UInt16) { hot_counter_add(rules + Int(rule), 1) }
 
   @_noAllocation
   func count(_ fate: QueryFate, _ transport: QueryTransport) {
@@ -117,8 +127,9 @@ extension QueryFate {
 /// The counters of one thread.
 package final class QueryCounters: Sendable {
   /// For the thread that owns the counters.
-  var tally: QueryTally { QueryTally(block.cells, bounds: bounds.cells) }
+  var tally: QueryTally { QueryTally(block.cells, rules: rules.cells, bounds: bounds.cells) }
   private let block = CounterBlock(count: QueryTally.cellCount)
+  private let rules = CounterBlock(count: RuleNames.most)
   private let bounds = CounterBlock(count: LatencyHistogram.bounds.count)
 
   package init() {
@@ -141,5 +152,6 @@ package final class QueryCounters: Sendable {
     for code in CountedCode.allCases { totals.codes[code.rawValue] &+= block.value(QueryTally.codes + code.rawValue) }
     for type in CountedType.allCases { totals.types[type.rawValue] &+= block.value(QueryTally.types + type.rawValue) }
     totals.unsent &+= block.value(QueryTally.unsent)
+    for (index, count) in rules.values.enumerated() { totals.rules[index] &+= count }
   }
 }

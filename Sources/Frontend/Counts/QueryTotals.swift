@@ -80,6 +80,8 @@ package struct QueryTotals: Sendable, Equatable {
   var tcp = [UInt64](repeating: 0, count: QueryFate.allCases.count)
   var codes = [UInt64](repeating: 0, count: CountedCode.allCases.count)
   var types = [UInt64](repeating: 0, count: CountedType.allCases.count)
+  /// Queries that each rule has decided, by the number in `RuleNames`.
+  package var rules = [UInt64](repeating: 0, count: RuleNames.most)
   /// UDP responses that the kernel did not take.
   package var unsent: UInt64 = 0
   /// Time from a query's arrival to its answer, for answers at hand; measured once a batch.
@@ -125,6 +127,7 @@ package struct QueryTotals: Sendable, Equatable {
     totals.tcp = difference(later.tcp, earlier.tcp)
     totals.codes = difference(later.codes, earlier.codes)
     totals.types = difference(later.types, earlier.types)
+    totals.rules = difference(later.rules, earlier.rules)
     totals.unsent = later.unsent > earlier.unsent ? later.unsent - earlier.unsent : 0
     totals.atHand = later.atHand - earlier.atHand
     totals.resolved = later.resolved - earlier.resolved

@@ -6,10 +6,13 @@ struct QueryEnd {
   var fate: UInt8
   /// The response code.
   var code: UInt16
+  /// The counter of the rule that has decided, as in `RouteFinding`.
+  var rule: UInt16
 
   @_noAllocation @inline(__always)
-  init(_ fate: QueryFate, _ code: UInt16) {
+  init(_ fate: QueryFate, _ code: UInt16, rule: UInt16) {
     self.fate = UInt8(truncatingIfNeeded: fate.place)
     self.code = code
+    self.rule = rule
   }
 }

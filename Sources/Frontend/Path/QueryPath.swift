@@ -82,7 +82,7 @@ package final class QueryPath {
     read = .allocate(capacity: 1)
     read.initialize(to: Query())
     end = .allocate(capacity: 1)
-    end.initialize(to: QueryEnd(.dropped, 0))
+    end.initialize(to: QueryEnd(.dropped, 0, rule: RouteFinding.noCounter))
     access = .passUnretained(tables.access)
     routes = .passUnretained(tables.routes)
     hasClasses = tables.routes.classes.count > 1
@@ -118,6 +118,7 @@ package final class QueryPath {
     now: Int64, into output: UnsafeMutablePointer<UInt8>
   ) -> QueryOutcome {
     let verdict = QueryReader.read(message.span, into: &read.pointee)
+    end.pointee.rule = RouteFinding.noCounter
     if case .drop = verdict {
       tally.count(.dropped, transport)
       return .drop
@@ -152,11 +153,15 @@ package final class QueryPath {
     QueryReader.lowercaseName(of: message.span, length: query.nameLength, into: key)
     // A closure that captures `self` would retain it: closures get copies of what they need.
     let (name, length, type, hasClasses) = (key, query.nameLength, query.type, hasClasses)
-    let decision = routes._withUnsafeGuaranteedRef {
+    let found = routes._withUnsafeGuaranteedRef {
       let group = hasClasses ? $0.group(of: client) : ClientClasses.none
       return $0.find(name, length: length, type: type, from: group)
     }
-    switch decision {
+    if found.counter != RouteFinding.noCounter {
+      end.pointee.rule = found.counter
+      tally.count(rule: found.counter)
+    }
+    switch found.decision {
     case .local(let index): return local(index, to: message, over: transport, into: output)
     case .route(let route): return cached(message, route: route, over: transport, now: now, into: output)
     }
@@ -214,7 +219,8 @@ package final class QueryPath {
   private func note(_ fate: QueryFate, code: UInt16, over transport: QueryTransport) {
     tally.count(fate, transport)
     tally.count(code: code)
-    end.pointee = QueryEnd(fate, code)
+    end.pointee.fate = UInt8(truncatingIfNeeded: fate.place)
+    end.pointee.code = code
   }
 
   @_noAllocation

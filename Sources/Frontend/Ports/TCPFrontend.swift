@@ -117,7 +117,8 @@ package final class TCPFrontend {
   ) -> Bool {
     let slot = withUnsafePointer(to: connection.client.storage) { queries.take(ClientKey($0)) }
     guard slot >= 0, let octets = message.baseAddress else { return false }
-    queries.fill(slot, path.query, of: octets, route: route, receivedAt: arrival, descriptor: -1)
+    queries.fill(
+      slot, path.query, of: octets, route: route, rule: path.lastEnd.rule, receivedAt: arrival, descriptor: -1)
     queries.slots[slot].wantsAnswer = wantsAnswer
     queries.peer(slot).pointee.address = connection.client.storage
     if wantsAnswer { replies.setConnection(connection, for: slot) }
@@ -141,7 +142,8 @@ package final class TCPFrontend {
     return LoggedQuery(
       receivedAt: receivedAt, took: took, client: connection.client.octets, transport: .tcp,
       name: name.upperBound <= message.count ? Array(message[name]) : [], type: path.query.type,
-      code: path.lastEnd.code, outcome: .atOnce(QueryFate(rawValue: Int(path.lastEnd.fate)) ?? .invalid))
+      code: path.lastEnd.code, rule: path.lastEnd.rule,
+      outcome: .atOnce(QueryFate(rawValue: Int(path.lastEnd.fate)) ?? .invalid))
   }
 }
 

@@ -115,7 +115,9 @@ private func handOver(
 ) -> Bool {
   let slot = queries.take(ClientKey(listener.sender(index)))
   guard slot >= 0, let octets = message.baseAddress else { return false }
-  queries.fill(slot, path.query, of: octets, route: route, receivedAt: now, descriptor: listener.descriptor)
+  queries.fill(
+    slot, path.query, of: octets, route: route, rule: path.lastEnd.rule, receivedAt: now,
+    descriptor: listener.descriptor)
   queries.slots[slot].wantsAnswer = wantsAnswer
   listener.copyPeer(index, to: queries.peer(slot))
   queries.submit(slot)

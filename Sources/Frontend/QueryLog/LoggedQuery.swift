@@ -5,6 +5,7 @@ import EventLoop
 import FairShares
 import Glibc
 import Logging
+import Routing
 import Telemetry
 
 /// An answered query.
@@ -20,6 +21,8 @@ package struct LoggedQuery {
   var name: [UInt8]
   var type: UInt16
   var code: UInt16
+  /// The counter of the rule that decided, as in `RouteFinding`.
+  var rule = RouteFinding.noCounter
   var outcome: Fate
   /// Why it failed; nil if it did not, or if the response code says it all.
   var reason: String?
@@ -54,7 +57,9 @@ package struct LoggedQuery {
   var answeredAt: BootInstant { receivedAt + took }
 
   /// The log line, with the time of the answer.
-  func line(_ clock: LogClock = LogClock()) -> LogLine {
+  ///
+  /// - Parameter rules: the names of the rules.
+  func line(_ clock: LogClock = LogClock(), _ rules: RuleNames = RuleNames()) -> LogLine {
     var fields = [
       LogField("client", .text(clientText)),
       LogField("transport", .text(transport.word)),
@@ -66,6 +71,7 @@ package struct LoggedQuery {
     case .asked(.provider(let name)), .asked(.fleet(let name)): fields.append(LogField("provider", .text(name)))
     default: break
     }
+    if let rule = rules[rule] { fields.append(LogField("rule", .text(rule))) }
     fields += [
       LogField("rcode", .text("\(ResponseCode(rawValue: code))")),
       LogField("ms", .number(TimeText.thousandths(took))),
@@ -99,6 +105,7 @@ extension LoggedQuery {
     self.name = Array(name)
     type = query.type
     code = query.code
+    rule = query.rule
     outcome = .atOnce(QueryFate(rawValue: Int(query.fate)) ?? .invalid)
   }
 }

@@ -27,6 +27,8 @@ package final class QueryLog {
 
   /// Whether queries are logged.
   package private(set) var isOn = false
+  /// The names of the rules.
+  package var rules = RuleNames()
   private let loop: EventLoop
   private var output: LogOutput?
   private var taps: [(tap: QueryTap, leftOut: Int)] = []
@@ -121,7 +123,7 @@ package final class QueryLog {
       notLogged += leftOut
       for query in ready { write(query) }
     }
-    for watch in watches { watch.take(ready, clock, missing: leftOut) }
+    for watch in watches { watch.take(ready, clock, rules, missing: leftOut) }
     pending.removeFirst(ready.count)
     report()
   }
@@ -131,7 +133,7 @@ package final class QueryLog {
       pauseBegan = loop.now
       left = QueryLog.linesPerPause
     }
-    guard left > 0, output?.write(query.line(clock), .minor) ?? false else {
+    guard left > 0, output?.write(query.line(clock, rules), .minor) ?? false else {
       notLogged += 1
       return
     }

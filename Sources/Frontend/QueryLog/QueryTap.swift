@@ -23,6 +23,8 @@ struct TappedQuery {
   var nameLength: UInt8 = 0
   var code: UInt16 = 0
   var type: UInt16 = 0
+  /// As in `RouteFinding`.
+  var rule: UInt16 = 0
 
   @_noAllocation
   init() {}
@@ -105,6 +107,7 @@ package final class QueryTap: @unchecked Sendable {
     record.pointee.receivedAt = receivedAt
     record.pointee.fate = end.fate
     record.pointee.code = end.code
+    record.pointee.rule = end.rule
     record.pointee.type = query.type
     record.pointee.client = IPNumber(client)
     var length = query.nameLength

@@ -30,7 +30,7 @@ package final class QueryWatch {
   /// Passes on the queries that match.
   ///
   /// - Parameter missing: queries that were left out before they got here.
-  func take(_ queries: ArraySlice<LoggedQuery>, _ clock: LogClock, missing: Int) {
+  func take(_ queries: ArraySlice<LoggedQuery>, _ clock: LogClock, _ rules: RuleNames = RuleNames(), missing: Int) {
     var lines: [String] = []
     var leftOut = missing
     for query in queries where matches(query) {
@@ -38,7 +38,8 @@ package final class QueryWatch {
         leftOut += 1
         continue
       }
-      lines.append(asJSON ? query.line(clock).written(as: .json, isJournal: false) : "\(query.sentence(clock))\n")
+      lines.append(
+        asJSON ? query.line(clock, rules).written(as: .json, isJournal: false) : "\(query.sentence(clock, rules))\n")
     }
     if leftOut > 0 { lines.append(note(of: leftOut)) }
     if !lines.isEmpty { receive(lines) }
@@ -63,12 +64,12 @@ extension LoggedQuery {
   var hasFailed: Bool { ![.noError, .nxDomain].contains(ResponseCode(rawValue: code)) }
 
   /// One human-readable line: time, client, question and result.
-  func sentence(_ clock: LogClock) -> String {
+  func sentence(_ clock: LogClock, _ rules: RuleNames = RuleNames()) -> String {
     var source = outcome.text
     if case .asked(.provider(let name)) = outcome { source = name }
     let question = "\(nameText) \(RecordType(type))"
     let result = "\(ResponseCode(rawValue: code)) \(source) \(TimeText.thousandths(took)) ms"
     return "\(clock.time(of: answeredAt).text) \(clientText) \(transport.word) \(question) \(result)"
-      + (reason.map { ": \($0)" } ?? "")
+      + (rules[rule].map { ", rule \($0)" } ?? "") + (reason.map { ": \($0)" } ?? "")
   }
 }

@@ -15,6 +15,8 @@ package struct ClientQuery {
   package var query = Query()
   /// The route that the route table gave it.
   package var route: UInt16 = 0
+  /// The counter of the rule that decided so, as in `RouteFinding`.
+  var rule: UInt16 = 0
   /// When it was received, in nanoseconds of the boot-time clock.
   var receivedAt: Int64 = 0
   /// The UDP socket to answer through, or -1 for TCP: `ReplySender` holds the connection.
@@ -135,11 +137,13 @@ package final class ClientQueries: @unchecked Sendable {
   /// Copies into a slot what the answer needs. The caller holds the slot.
   @_noAllocation
   func fill(
-    _ slot: Int, _ query: Query, of message: UnsafePointer<UInt8>, route: UInt16, receivedAt: Int64, descriptor: Int32
+    _ slot: Int, _ query: Query, of message: UnsafePointer<UInt8>, route: UInt16, rule: UInt16, receivedAt: Int64,
+    descriptor: Int32
   ) {
     let entry = slots + slot
     entry.pointee.query = query
     entry.pointee.route = route
+    entry.pointee.rule = rule
     entry.pointee.receivedAt = receivedAt
     entry.pointee.descriptor = descriptor
     entry.pointee.wantsAnswer = true

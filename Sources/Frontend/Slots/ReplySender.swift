@@ -109,7 +109,7 @@ package final class ReplySender {
       LoggedQuery(
         receivedAt: receivedAt, took: now - receivedAt, client: clientOctets(slot), transport: isUDP ? .udp : .tcp,
         name: questionName(slot, of: message),
-        type: query.type, code: head.responseCode, outcome: outcome, reason: failure))
+        type: query.type, code: head.responseCode, rule: queries.slots[slot].rule, outcome: outcome, reason: failure))
     queries.release(slot)
   }
 

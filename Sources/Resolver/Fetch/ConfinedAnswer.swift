@@ -97,7 +97,7 @@ extension AnswerComposer {
 
   private func route(of name: DomainName, _ type: RecordType, from group: Int) -> UInt16? {
     let decision = name.lowercased.octets.withUnsafeBufferPointer { octets in
-      table?.find(octets.baseAddress!, length: octets.count, type: type.rawValue, from: group)
+      table?.find(octets.baseAddress!, length: octets.count, type: type.rawValue, from: group).decision
     }
     guard case .route(let number)? = decision else { return nil }
     return number
