@@ -40,6 +40,8 @@ final class CurlHandle {
   private var socketError: Int32 = 0
   /// Whether the owner of the transfer did not let it be sent once more.
   private var isRepeatRefused = false
+  /// Whether the transfer was ended before its content, which has no use.
+  private var isContentUnread = false
   /// Whether the current transfer got a connection that was opened ahead.
   private var tookSpare = false
   /// The address of the latest socket that libcurl has opened for it.
@@ -106,7 +108,7 @@ final class CurlHandle {
     self.isWatched = isWatched
     socketError = 0
     (wasSent, isSending, isRepeatRefused) = (false, false, false)
-    (tookSpare, opened) = (false, nil)
+    (tookSpare, opened, isContentUnread) = (false, nil, false)
     errorText[0] = 0
   }
 
@@ -128,7 +130,7 @@ final class CurlHandle {
   func result(_ code: CURLcode, isFirst: Bool) -> HTTPResult {
     if let refusal = transfer.refusal { return .failure(refusal) }
     if isRepeatRefused { return .failure(.notRepeated) }
-    guard code == CURLE_OK else {
+    guard code == CURLE_OK || isContentUnread else {
       let detail = detail
       if code == CURLE_HTTP2_STREAM, detail.contains(streamCalm) { transfer.heardCalm = true }
       if transfer.heardCalm { return .failure(.calm) }
@@ -212,7 +214,13 @@ final class CurlHandle {
 
   fileprivate func received(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
     carrier.isHeard()
+    if let sink = settings.options.sink { return passed(octets, to: sink) }
     return transfer.note(partsFit: settings.mayStep()) && transfer.received(octets)
+  }
+
+  private func passed(_ octets: UnsafeBufferPointer<UInt8>, to sink: (UnsafeRawBufferPointer) -> Bool) -> Bool {
+    isContentUnread = easy.long(CURLINFO_RESPONSE_CODE) != 200
+    return !isContentUnread && transfer.passed(octets, to: sink)
   }
 
   fileprivate func heard(_ comment: UnsafeBufferPointer<UInt8>) {
@@ -223,7 +231,8 @@ final class CurlHandle {
 
   fileprivate func receivedHeader(_ line: UnsafeBufferPointer<UInt8>) -> Bool {
     carrier.isHeard()
-    return transfer.note(headersFit: transfer.headers.take(line.span))
+    guard transfer.note(headersFit: transfer.headers.take(line.span)) else { return false }
+    return settings.options.sink == nil || transfer.note(codings: transfer.headers.codings)
   }
 }
 

@@ -57,7 +57,8 @@ func configure(_ easy: Easy, _ settings: OriginSettings, _ order: ConnectionOrde
   easy.set(CURLOPT_FOLLOWLOCATION, 0)
   // CURL_NETRC_IGNORED: an enumeration in libcurl 7.88, a macro in 8.14.
   easy.set(CURLOPT_NETRC, 0)
-  easy.set(CURLOPT_HTTP_CONTENT_DECODING, 0)
+  easy.set(CURLOPT_HTTP_CONTENT_DECODING, options.sink == nil ? 0 : 1)
+  if options.sink != nil { easy.set(CURLOPT_ACCEPT_ENCODING, "gzip") }
   easy.set(CURLOPT_HTTP09_ALLOWED, 0)
   easy.set(CURLOPT_SHARE, UnsafeRawPointer(settings.share))
   // The loop has the timers, so that libcurl needs no signals.
@@ -91,7 +92,7 @@ private func configureConnection(_ easy: Easy, _ settings: OriginSettings, _ ord
   switch settings.server.scheme {
   case .http:
     easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
-    easy.set(CURLOPT_BUFFERSIZE, smallestBuffer)
+    if settings.options.sink == nil { easy.set(CURLOPT_BUFFERSIZE, smallestBuffer) }
   case .https where !settings.options.usesHTTP2: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
   case .https:
     easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))

@@ -37,6 +37,10 @@ public struct HTTPClientOptions: Sendable {
   public static let mostHTTP2Body = 480 << 10
   /// Whether to use HTTP/2 if the server supports it.
   public var usesHTTP2 = true
+  /// Takes the content of a response with status 200 piece by piece, in place of its body, without the one content coding that
+  /// it may have; false ends the transfer with `tooLarge`. Called on the loop. Content of another status is not read. Only
+  /// without `usesHTTP2`, and on a loop of its own: libcurl may unpack much in one turn.
+  public var sink: (@Sendable (UnsafeRawBufferPointer) -> Bool)?
   /// Whether libcurl carries all transfers, also those of HTTP/2; for tests and comparisons.
   package var carriesByCurl = false
   /// The time for certificate checks while the system clock is implausible; nil always uses the system clock.

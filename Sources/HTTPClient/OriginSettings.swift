@@ -110,7 +110,7 @@ final class OriginSettings {
   /// To be called before each call of libcurl that may read.
   func beginCallOfCurl() {
     ctls_begin_call(octetsLeft)
-    stepsLeft = Self.mostSteps
+    stepsLeft = options.sink == nil ? Self.mostSteps : .max
   }
 
   /// libcurl takes a step. Returns whether its call may go on.

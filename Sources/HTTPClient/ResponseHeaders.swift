@@ -14,6 +14,10 @@ struct ResponseHeaders {
   private(set) var maxAge: Int64?
   private(set) var date: Int64?
   private(set) var entityTag: String?
+  private(set) var lastModified: String?
+  private(set) var location: String?
+  /// The number of codings of the content, without `chunked`.
+  private(set) var codings = 0
   private var retryDelay: Int64?
   private var retryDate: Int64?
   private var hasContentType = false
@@ -37,6 +41,9 @@ struct ResponseHeaders {
     maxAge = nil
     date = nil
     entityTag = nil
+    lastModified = nil
+    location = nil
+    codings = 0
     retryDelay = nil
     retryDate = nil
     hasContentType = false
@@ -90,13 +97,17 @@ struct ResponseHeaders {
     switch name.count {
     case 3 where name.hasPrefix("age"): age = value.number(from: 0)
     case 4 where name.hasPrefix("etag"):
-      entityTag = value.withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
+      entityTag = value.text
     case 4 where name.hasPrefix("date"): date = httpDate(value)
+    case 8 where name.hasPrefix("location"): location = value.text
     case 11 where name.hasPrefix("retry-after"):
       retryDelay = value.number(from: 0)
       if retryDelay == nil { retryDate = httpDate(value) }
     case 12 where name.hasPrefix("content-type"): noteContentType(value)
     case 13 where name.hasPrefix("cache-control"): noteCacheControl(value)
+    case 13 where name.hasPrefix("last-modified"): lastModified = value.text
+    case 16 where name.hasPrefix("content-encoding"), 17 where name.hasPrefix("transfer-encoding"):
+      codings += value.count == 7 && value.hasPrefix("chunked") ? 0 : value.items
     default: break
     }
   }
@@ -104,7 +115,7 @@ struct ResponseHeaders {
   private mutating func noteContentType(_ value: Span<UInt8>) {
     hasContentType = true
     if value.equals(lastContentType) { return }
-    lastContentType = value.withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
+    lastContentType = value.text
   }
 
   /// RFC 9111 section 5.2: directives separated by commas. `no-store`, `no-cache` and `max-age=0` address HTTP caches
@@ -143,6 +154,15 @@ extension Span<UInt8> {
     guard count > 0 else { return true }
     var text = text
     return text.withUTF8 { octets in withUnsafeBytes { memcmp(octets.baseAddress!, $0.baseAddress!, count) == 0 } }
+  }
+
+  fileprivate var text: String { withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) } }
+
+  /// The number of items of a list with commas.
+  fileprivate var items: Int {
+    var count = 1
+    for index in indices where self[index] == UInt8(ascii: ",") { count += 1 }
+    return count
   }
 
   /// The octets without leading and trailing white space.

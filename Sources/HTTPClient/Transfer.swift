@@ -101,6 +101,19 @@ final class Transfer: CarriedTransfer {
     return headersFit
   }
 
+  /// Passes content to the sink. Returns false if that refuses it, which is then the refusal.
+  func passed(_ octets: UnsafeBufferPointer<UInt8>, to sink: (UnsafeRawBufferPointer) -> Bool) -> Bool {
+    guard !sink(UnsafeRawBufferPointer(octets)) else { return true }
+    refusal = HTTPFailure(.tooLarge, "more content than is taken")
+    return false
+  }
+
+  /// Refuses the response if its content has several codings: one may unpack to much that the next one unpacks to nothing.
+  func note(codings: Int) -> Bool {
+    if codings > 1 { refusal = HTTPFailure(.badHTTP, "the content has several codings") }
+    return codings <= 1
+  }
+
   /// Refuses the response if its content comes in too many parts at once. Returns whether it does not.
   func note(partsFit: Bool) -> Bool {
     if !partsFit { refusal = HTTPFailure(.badHTTP, "the content comes in too many small parts") }
@@ -113,7 +126,7 @@ final class Transfer: CarriedTransfer {
       status: status, contentType: headers.contentType.isEmpty ? nil : headers.contentType,
       age: headers.age.map { UInt32(clamping: $0) }, maxAge: headers.maxAge.map { UInt32(clamping: $0) },
       retryAfter: headers.retryAfter.map { .seconds($0) }, date: headers.date, entityTag: headers.entityTag,
-      body: body,
+      lastModified: headers.lastModified, location: headers.location, body: body,
       httpVersion: httpVersion, remoteAddress: remoteAddress, timesSent: timesSent + 1)
     body = []
     return response

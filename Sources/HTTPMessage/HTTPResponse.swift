@@ -15,6 +15,10 @@ public struct HTTPResponse: Hashable, Sendable {
   public var date: Int64?
   /// `ETag` as received (RFC 9110 section 8.8.3).
   public var entityTag: String?
+  /// `Last-Modified` as received (RFC 9110 section 8.8.2).
+  public var lastModified: String?
+  /// `Location` as received (RFC 9110 section 10.2.2).
+  public var location: String?
   /// The content after removal of transfer and content codings.
   public var body: [UInt8]
   /// The major version: 1 or 2.
@@ -26,8 +30,8 @@ public struct HTTPResponse: Hashable, Sendable {
 
   public init(
     status: Int, contentType: String? = nil, age: UInt32? = nil, maxAge: UInt32? = nil, retryAfter: Duration? = nil,
-    date: Int64? = nil, entityTag: String? = nil, body: [UInt8] = [], httpVersion: Int = 1, remoteAddress: String = "",
-    timesSent: Int = 1
+    date: Int64? = nil, entityTag: String? = nil, lastModified: String? = nil, location: String? = nil, body: [UInt8] = [],
+    httpVersion: Int = 1, remoteAddress: String = "", timesSent: Int = 1
   ) {
     self.status = status
     self.contentType = contentType
@@ -36,6 +40,8 @@ public struct HTTPResponse: Hashable, Sendable {
     self.retryAfter = retryAfter
     self.date = date
     self.entityTag = entityTag
+    self.lastModified = lastModified
+    self.location = location
     self.body = body
     self.httpVersion = httpVersion
     self.remoteAddress = remoteAddress
