@@ -32,10 +32,22 @@ public struct LeftOut: Equatable, Sendable {
     public let number: Int
     /// At most 80 characters; others than printable ASCII are shown as `\xNN`.
     public let text: String
+
+    init(number: Int, text: String) { (self.number, self.text) = (number, text) }
+
+    /// A line of a text, without its end.
+    public init(number: Int, _ octets: [UInt8]) {
+      self.number = number
+      text = octets.withUnsafeBufferPointer { octets in
+        octets.baseAddress.map { LineText(start: $0, end: $0 + octets.count).trimmed.shown } ?? ""
+      }
+    }
   }
 
   private var counts = [Int](repeating: 0, count: LeftOutReason.allCases.count)
   private var lines = [Line?](repeating: nil, count: LeftOutReason.allCases.count)
+
+  public init() {}
 
   public var total: Int { counts.reduce(0, +) }
 

@@ -20,15 +20,25 @@ public struct ListedName {
   let octets: UnsafePointer<UInt8>
   /// The offset of each label.
   let starts: UnsafePointer<UInt8>
-  let labelCount: Int
+  public let labelCount: Int
   /// The same name as text without the final dot, which ends with a zero octet.
   let text: UnsafePointer<CChar>
   let length: Int
 
   public var name: DomainName { DomainName(unchecked: Array(UnsafeBufferPointer(start: octets, count: length + 2))) }
 
+  /// Whether the line is about a name: about this one alone, or about all below as well.
+  public func selects(_ name: DomainName) -> Bool {
+    let extra = name.octets.count - (length + 2)
+    guard form == .alone ? extra == 0 : extra >= 0 else { return false }
+    var position = 0
+    while position < extra { position += Int(name.octets[position]) + 1 }
+    guard position == extra else { return false }
+    return (0..<(length + 2)).allSatisfy { asciiLowercase(name.octets[extra + $0]) == octets[$0] }
+  }
+
   /// Whether it is a public suffix, which a rule that blocks leaves out.
-  var isPublicSuffix: Bool { PublicSuffixes.contains(text: text) }
+  public var isPublicSuffix: Bool { PublicSuffixes.contains(text: text) }
 }
 
 /// Room for one name, and the reading of it.
