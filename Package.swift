@@ -81,7 +81,8 @@ let layer1: [Target] =
   + module("Lists", ["DNSWire", "PublicSuffixes"])
 
 // Layer 2: one responsibility each. Some know others of the layer: Listener and HTTPClient FairShares, Persistence
-// MessageCache, Fleet Store and Persistence, Ranking and Refresh the cache and what they work with.
+// MessageCache, ListStore HTTPClient and Persistence, Fleet Store and Persistence, Ranking and Refresh the cache and what
+// they work with.
 let layer2: [Target] =
   module("HTTPDNS", ["DNSWire", "Ciphers", "HTTPMessage", "JSON"], data: true)
   + module("MessageCache", ["DNSWire", "CHotPath"])
@@ -102,6 +103,10 @@ let layer2: [Target] =
   + module("FairShares", ["DNSWire", "CHotPath", "PublicSuffixes"])
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
   + module("Persistence", ["MessageCache", "EventLoop", "Ciphers", "Files"], tests: ["DNSWire"])
+  + module(
+    "ListStore",
+    ["DNSWire", "EventLoop", "Ciphers", "Files", "HTTPClient", "HTTPMessage", "Lists", "Persistence", logging],
+    tests: ["TLSTestSupport"])
   + module(
     "Fleet", ["DNSWire", "EventLoop", "Ciphers", "Files", "Telemetry", "Store", "Persistence"],
     tests: ["FleetTestSupport"])

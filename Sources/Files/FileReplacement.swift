@@ -33,7 +33,7 @@ package final class FileReplacement {
   private var file: Int32
 
   /// The name of the temporary file. One that a killed program has left is overwritten.
-  static func temporaryName(of path: String) -> String { "\(path).new" }
+  package static func temporaryName(of path: String) -> String { "\(path).new" }
 
   /// The number of attempts to lock the temporary file while other writers rename theirs into place.
   private static let attempts = 10

@@ -62,7 +62,7 @@ public final class StateFolder: Sendable {
   }
 
   /// Takes the lock if needed; returns whether a file may be written now.
-  func take() -> Bool {
+  package func take() -> Bool {
     let (mayWrite, newNote) = state.withLock { state -> (Bool, Note?) in
       guard state.isUsed else { return (false, nil) }
       let old = state.problem
