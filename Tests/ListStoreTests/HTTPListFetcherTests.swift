@@ -275,4 +275,35 @@ import Testing
     let (reply, _, hosts) = try fetch(server, proxy: "http://127.0.0.1:\(server.port)")
     #expect(hosts.isEmpty && reason(reply)?.contains("the proxy answers CONNECT with status 403") == true)
   }
+
+  @Test func `a store takes a list from a server, and keeps it`() throws {
+    let server = ListServer { head in
+      head.contains("If-None-Match") ? .response("", status: "304 Not Modified") : .response("a.example", "ETag: \"1\"")
+    }
+    let folder = TemporaryFolder()
+    try onLoop { loop in
+      let state = StateFolder(path: folder.path) { _ in }
+      state.use()
+      let shelf = ListFolder(state) { _, _ in }
+      let fetcher = HTTPListFetcher(on: loop, clock: nil) { _ in [IPAddress(text: "127.0.0.1")!] }
+      let store = ListStore(in: shelf, fetcher: fetcher, on: loop, seed: 1) { _, _ in
+        nil
+      } note: { _, _ in
+      }
+      let source = ListSource(.url("http://dns.test:\(server.port)/list"))
+      store.use([source], shelf.load([source]))
+      store.changed = {
+        let texts = store.texts
+        store.loaded(
+          [source.place: .success(ListLoaded(names: 1, leftOut: .init(), added: 1, removed: 0))], of: texts, in: .zero)
+      }
+      store.start()
+      #expect(await store.update().map(\.result) == [.changed(names: 1)])
+      #expect(await store.update().map(\.result) == [.unchanged])
+      #expect(store.texts[source.place].map(lines(of:)) == ["a.example"])
+      store.stop()
+    }
+    server.stop()
+    #expect(server.heads.count == 2)
+  }
 }
