@@ -76,7 +76,7 @@ final class ListEntry {
     seen = fault == nil ? text?.details.identity : nil
     // One that is being written is read again soon.
     if let fault, fault != .changing { fail(fault) }
-    if text == nil, !isFile {
+    if text == nil, fault == nil, !isFile {
       note(.warning, "list \(source.name): not fetched yet; until then it has no names")
     }
   }
