@@ -53,15 +53,19 @@ struct LineText {
 
   func equals(anyOf words: [StaticString]) -> Bool { words.contains { equals($0) } }
 
-  /// At most 80 characters for people; others than printable ASCII as `\xNN`.
+  /// The longest text that is shown of a line, in characters.
+  private static let longestShown = 80
+
+  /// What people see of it; others than printable ASCII as `\xNN`.
   var shown: String {
-    var text = ""
-    for index in 0..<min(count, 80) {
-      let octet = start[index]
-      text += (0x20..<0x7F).contains(octet) ? String(UnicodeScalar(octet)) : "\\x" + String(octet, radix: 16)
-      if text.utf8.count >= 80 { break }
-    }
-    return text.utf8.count < 80 && text.utf8.count >= count ? text : String(text.prefix(77)) + (count > 77 ? "..." : "")
+    let octets = UnsafeBufferPointer(start: start, count: min(count, LineText.longestShown + 1))
+    let text = octets.map(LineText.shown).joined()
+    return text.utf8.count <= LineText.longestShown ? text : text.prefix(LineText.longestShown - 3) + "..."
+  }
+
+  private static func shown(_ octet: UInt8) -> String {
+    if 0x20..<0x7F ~= octet { return String(UnicodeScalar(octet)) }
+    return "\\x" + (octet < 16 ? "0" : "") + String(octet, radix: 16)
   }
 }
 
