@@ -24,18 +24,18 @@ extension ListRefusal: CustomStringConvertible {
 
 /// The reader of one text.
 public struct ListReader: ~Copyable {
-  /// The longest line that is read, in octets.
+  /// The longest line that is read, in octets without a byte order mark and the line's end.
   public static let longestLine = 4096
+  /// What is looked at of a longer line: with a byte order mark and a carriage return it still is too long.
+  private static let longestPart = longestLine + 5
 
   /// The number of the line that was read last, from 1.
   public private(set) var line = 0
   public private(set) var leftOut = LeftOut()
   private var parser = ListLine()
   /// The beginning of a line whose end has not come yet.
-  private let carried = UnsafeMutablePointer<UInt8>.allocate(capacity: ListReader.longestLine)
+  private let carried = UnsafeMutablePointer<UInt8>.allocate(capacity: ListReader.longestPart)
   private var carriedCount = 0
-  /// Whether the line whose end has not come yet is already too long.
-  private var isTooLong = false
   private var hasName = false
   private var isBinary = false
   private var isMarkup: Bool?
@@ -54,8 +54,8 @@ public struct ListReader: ~Copyable {
     while next < end {
       let found = memchr(next, 0x0A, end - next)
       let stop = found.map { UnsafePointer($0.assumingMemoryBound(to: UInt8.self)) } ?? end
-      if found != nil, carriedCount == 0, !isTooLong {
-        finish(LineText(start: next, end: stop), take)
+      if found != nil, carriedCount == 0 {
+        finish(LineText(start: next, end: stop).prefix(ListReader.longestPart), take)
       } else {
         carry(next, stop - next)
         if found != nil { finishCarried(take) }
@@ -68,37 +68,30 @@ public struct ListReader: ~Copyable {
   ///
   /// - Throws: `ListRefusal` if the whole text is no list.
   public mutating func finish(_ take: (ListedName, _ line: Int) -> LeftOutReason?) throws(ListRefusal) {
-    if carriedCount > 0 || isTooLong { finishCarried(take) }
+    if carriedCount > 0 { finishCarried(take) }
     if isBinary { throw .binary }
     if isMarkup == true { throw .markup }
     if !hasName { throw .empty }
   }
 
   private mutating func carry(_ octets: UnsafePointer<UInt8>, _ count: Int) {
-    let room = min(count, ListReader.longestLine - carriedCount)
+    let room = min(count, ListReader.longestPart - carriedCount)
     (carried + carriedCount).update(from: octets, count: room)
     carriedCount += room
-    if room < count { isTooLong = true }
   }
 
   private mutating func finishCarried(_ take: (ListedName, _ line: Int) -> LeftOutReason?) {
-    let text = LineText(start: carried, end: carried + carriedCount)
-    if isTooLong {
-      line += 1
-      leftOut.count(.tooLong, line: line, text)
-    } else {
-      finish(text, take)
-    }
+    finish(LineText(start: carried, end: carried + carriedCount), take)
     carriedCount = 0
-    isTooLong = false
   }
 
   private mutating func finish(_ given: LineText, _ take: (ListedName, _ line: Int) -> LeftOutReason?) {
     line += 1
     // A byte order mark.
-    let text = line == 1 && given.hasPrefix("\u{FEFF}") ? given.dropFirst(3) : given
+    var text = line == 1 && given.hasPrefix("\u{FEFF}") ? given.dropFirst(3) : given
+    if text.last == UInt8(ascii: "\r") { text = text.dropLast() }
     if isMarkup == nil, !text.trimmed.isEmpty { isMarkup = text.trimmed.first == UInt8(ascii: "<") }
-    guard text.count <= ListReader.longestLine else { return leftOut.count(.tooLong, line: line, text) }
+    guard text.count <= ListReader.longestLine else { return leftOut.count(.tooLong, line: line, text.trimmed) }
     let number = line
     var hasTaken = false
     let reason = parser.read(text) {
@@ -106,6 +99,6 @@ public struct ListReader: ~Copyable {
       return take($0, number)
     }
     if hasTaken { hasName = true }
-    if let reason { leftOut.count(reason, line: line, text) }
+    if let reason { leftOut.count(reason, line: line, text.trimmed) }
   }
 }

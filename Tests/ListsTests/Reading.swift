@@ -24,9 +24,10 @@ struct Reading: Equatable {
 
   init(_ text: String) { self.init(Array(text.utf8)) }
 
-  /// - Parameter cuts: where the text is cut into pieces, in ascending order.
+  /// - Parameter cuts: where the text is cut into pieces, in ascending order; none behind its end.
   init(_ octets: [UInt8], cuts: [Int] = []) {
     var reader = ListReader()
+    let cuts = cuts.filter { $0 <= octets.count }
     for (start, end) in zip([0] + cuts, cuts + [octets.count]) {
       // Memory of its own for each piece, which ends with the piece.
       Array(octets[start..<end]).withUnsafeBytes { reader.read($0) { take($0, $1) } }
