@@ -23,7 +23,7 @@ struct ListLine: ~Copyable {
     guard !text.isEmpty, !text.equals("payload:") else { return nil }
     switch text.first {
     case UInt8(ascii: "|"): return filter(text, .subtree, take)
-    case UInt8(ascii: "@"): return filter(text.dropFirst(2), .exception, take)
+    case UInt8(ascii: "@") where text.hasPrefix("@@"): return filter(text.dropFirst(2), .exception, take)
     case UInt8(ascii: "/"): return regularExpression(text)
     case UInt8(ascii: "="): return name(text.dropFirst(), .alone, take)
     case UInt8(ascii: "+"), UInt8(ascii: "*"), UInt8(ascii: "."): return name(text, .subtree, take)
@@ -77,14 +77,16 @@ struct ListLine: ~Copyable {
     buffer.read(text) ?? take(buffer.name(form))
   }
 
-  /// AdGuard's `||x^`, behind `@@` too, with no modifier but `$important`.
+  /// AdGuard's `||x^` and `||x^|`, behind `@@` too, with no modifier but `$important`.
   private mutating func filter(_ text: LineText, _ form: ListForm, _ take: (ListedName) -> LeftOutReason?)
     -> LeftOutReason?
   {
     guard text.hasPrefix("||") else { return text.first == UInt8(ascii: "/") ? regularExpression(text) : .noName }
     let (pattern, modifiers) = text.dropFirst(2).split(at: "$")
     if let modifiers, !modifiers.equals("important") { return .modifier }
-    return give(pattern.last == UInt8(ascii: "^") ? pattern.dropLast() : pattern, form, take)
+    let name = pattern.hasSuffix("^|") ? pattern.dropLast(2) : pattern.hasSuffix("^") ? pattern.dropLast() : pattern
+    // `||x.` means all names with a label `x`.
+    return name.last == UInt8(ascii: ".") ? .noName : give(name, form, take)
   }
 
   private func regularExpression(_ text: LineText) -> LeftOutReason {

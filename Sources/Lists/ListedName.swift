@@ -106,7 +106,7 @@ struct NameBuffer: ~Copyable {
     case UInt8(ascii: "*"): .wildcard
     case UInt8(ascii: ":") where part.isIPv6: part.index(of: "/") == nil ? .address : .network
     case UInt8(ascii: "/") where part.prefix(index).isIPv4: .network
-    case UInt8(ascii: "$"), UInt8(ascii: "^"): .modifier
+    case UInt8(ascii: "$"): .modifier
     default: part.isCosmetic ? .cosmetic : .noName
     }
   }
