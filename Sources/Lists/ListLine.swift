@@ -67,7 +67,7 @@ struct ListLine: ~Copyable {
       name = name.prefix(end)
     }
     if let end = name.index(of: ":"), name.dropFirst(end + 1).first == UInt8(ascii: "@") { name = name.prefix(end) }
-    return give(name.withoutSubtreeMark, form, take)
+    return give(form == .alone ? name : name.withoutSubtreeMark, form, take)
   }
 
   /// The only place that hands a name over.
