@@ -88,7 +88,8 @@ struct NameBuffer: ~Copyable {
     guard end(label, at: length) else { return .noName }
     text[length] = 0
     octets[length + 1] = 0
-    return isNumber ? .address : nil
+    guard isNumber else { return nil }
+    return part.isIPv4 ? .address : .noName
   }
 
   /// Ends a label; false if it is empty or too long.
@@ -113,12 +114,13 @@ struct NameBuffer: ~Copyable {
 }
 
 extension LineText {
-  /// Whether it has the octets of an IPv4 address.
-  var isIPv4: Bool { allSatisfy { 48...57 ~= $0 || $0 == 46 } && count >= 7 }
+  /// Whether it has the form of an IPv4 address.
+  var isIPv4: Bool { count(of: ".") { 48...57 ~= $0 } == 3 }
 
-  /// Whether it has the octets of an IPv6 address or network.
+  /// Whether it has the form of an IPv6 address or network, with or without a scope.
   var isIPv6: Bool {
-    allSatisfy { 48...57 ~= $0 || 97...102 ~= asciiLowercase($0) || 46...47 ~= $0 || $0 == 58 } && count >= 2
+    let colons = split(at: "%").0.count(of: ":") { 48...57 ~= $0 || 97...102 ~= asciiLowercase($0) || 46...47 ~= $0 }
+    return colons.map { $0 >= 2 } ?? false
   }
 
   /// Whether it hides elements of pages: `example.com##.banner`, `#@#`, `#?#`, `#$#`, `#%#`.
@@ -128,8 +130,17 @@ extension LineText {
     return rest.first == UInt8(ascii: "#") || rest.count > 1 && rest[1] == UInt8(ascii: "#")
   }
 
-  private func allSatisfy(_ isFine: (UInt8) -> Bool) -> Bool {
-    UnsafeBufferPointer(start: start, count: count).allSatisfy(isFine)
+  /// How often an octet occurs; nil if one of the others is not allowed.
+  private func count(of octet: Character, _ isAllowed: (UInt8) -> Bool) -> Int? {
+    var count = 0
+    for other in UnsafeBufferPointer(start: start, count: self.count) {
+      if other == octet.asciiValue! {
+        count += 1
+      } else if !isAllowed(other) {
+        return nil
+      }
+    }
+    return count
   }
 }
 
