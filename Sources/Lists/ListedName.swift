@@ -123,11 +123,12 @@ extension LineText {
     return colons.map { $0 >= 2 } ?? false
   }
 
-  /// Whether it hides elements of pages: `example.com##.banner`, `#@#`, `#?#`, `#$#`, `#%#`.
+  /// Whether it hides elements of pages: `example.com##.banner`, or with some of `@`, `$`, `?`, `%` between both `#`.
   var isCosmetic: Bool {
     guard let index = index(of: "#") else { return false }
-    let rest = dropFirst(index + 1)
-    return rest.first == UInt8(ascii: "#") || rest.count > 1 && rest[1] == UInt8(ascii: "#")
+    var rest = dropFirst(index + 1)
+    while "@$?%".utf8.contains(rest.first) { rest = rest.dropFirst() }
+    return rest.first == UInt8(ascii: "#")
   }
 
   /// How often an octet occurs; nil if one of the others is not allowed.

@@ -79,7 +79,10 @@ import Testing
     ("||x.example^$", .modifier), ("x.example$dnsrewrite=192.0.2.1", .modifier), ("||x.example^$badfilter", .modifier),
     ("x.example##.banner", .cosmetic), ("x.example#@#.banner", .cosmetic), ("x.example##.a > .b", .cosmetic),
     ("a.example,b.example##.banner", .cosmetic), ("x.example#?#.a:has(.b)", .cosmetic), ("x.example#$#body", .cosmetic),
-    ("x.example#%#alert(1)", .cosmetic), ("~x.example##.banner", .cosmetic),
+    ("x.example#%#alert(1)", .cosmetic), ("~x.example##.banner", .cosmetic), ("x.example#@$#body", .cosmetic),
+    ("x.example#@?#.a", .cosmetic),
+    ("x.example#$?#.a", .cosmetic), ("x.example#@$?#.a", .cosmetic), ("x.example#@%#alert", .cosmetic),
+    ("||x.example##.a", .cosmetic),
     ("192.0.2.1 x.example", .otherAddress), ("255.255.255.255 broadcasthost", .otherAddress),
     ("fe80::1 x.example", .otherAddress), ("fe80::1%lo0 localhost", .otherAddress),
     ("::ffff:192.0.2.1 x.example", .otherAddress), ("ff02::1 ip6-allnodes", .otherAddress),
@@ -110,7 +113,7 @@ import Testing
     (",", .noName),
     ("domain:x.example y.example", .noName), ("x.example @ads y", .noName), ("rules:", .noName), (":", .noName),
     ("x\u{1}.example", .noName), ("'x.example", .noName), ("\"", .noName), ("{\"x\": 1}", .noName),
-    ("x;example", .noName),
+    ("x;example", .noName), ("x#y#z.example", .noName), ("x.example#why", .noName),
   ])
   func `a line that cannot be used is left out for its reason`(line: String, reason: LeftOutReason) {
     let reading = Reading("y.example\n" + line)
