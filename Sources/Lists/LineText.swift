@@ -14,6 +14,8 @@ struct LineText {
   var first: UInt8 { isEmpty ? 0 : start[0] }
   var last: UInt8 { isEmpty ? 0 : end[-1] }
 
+  var indices: Range<Int> { 0..<count }
+
   subscript(index: Int) -> UInt8 { start[index] }
 
   func prefix(_ count: Int) -> LineText { LineText(start: start, end: start + min(count, self.count)) }

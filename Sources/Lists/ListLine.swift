@@ -89,10 +89,14 @@ struct ListLine: ~Copyable {
     return name.last == UInt8(ascii: ".") ? .noName : give(name, form, take)
   }
 
+  /// A line that begins with `/`: `/pattern/`, with or without modifiers.
   private func regularExpression(_ text: LineText) -> LeftOutReason {
-    let pattern = text.split(at: "$").0
-    return pattern.count > 1 && (pattern.last == UInt8(ascii: "/") || text.last == UInt8(ascii: "/"))
-      ? .regularExpression : .noName
+    guard text.dropFirst().first != UInt8(ascii: "/") else { return .noName }
+    // A "$" may be part of the pattern too.
+    for index in text.indices where text[index] == UInt8(ascii: "/") && index > 0 {
+      if index + 1 == text.count || text[index + 1] == UInt8(ascii: "$") { return .regularExpression }
+    }
+    return .noName
   }
 
   /// `x/y/value` of `server=/x/y/value`: all but the last part are names.
@@ -131,10 +135,10 @@ struct ListLine: ~Copyable {
     if word.equals("domain-suffix") { return give(value.withoutSubtreeMark, .subtree, take) }
     if word.equals("domain") { return give(value, .alone, take) }
     if word.equals("domain-keyword") { return .keyword }
-    if word.equals("domain-regex") { return .regularExpression }
+    if word.equals(anyOf: ["domain-regex", "url-regex"]) { return .regularExpression }
     if word.equals("domain-wildcard") { return .wildcard }
     if word.equals(anyOf: ["ip-cidr", "ip-cidr6", "ip-asn", "geoip", "src-ip-cidr"]) { return .network }
-    if word.equals(anyOf: ["rule-set", "geosite", "sub-rule", "and", "or", "not"]) { return .include }
+    if word.equals(anyOf: ["rule-set", "domain-set", "geosite", "sub-rule", "and", "or", "not"]) { return .include }
     return rest.isCosmetic ? .cosmetic : .noName
   }
 }
