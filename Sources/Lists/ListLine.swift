@@ -18,7 +18,7 @@ struct ListLine: ~Copyable {
     var text = line.trimmed
     if text.first == UInt8(ascii: "!") || text.first == UInt8(ascii: "[") { return nil }
     text = text.withoutComment
-    if text.hasPrefix("- ") { text = text.dropFirst(2).trimmed }
+    if text.first == UInt8(ascii: "-"), text.count == 1 || isBlank(text[1]) { text = text.dropFirst().trimmed }
     text = text.withoutQuotes
     guard !text.isEmpty, !text.equals("payload:") else { return nil }
     switch text.first {

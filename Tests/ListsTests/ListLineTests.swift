@@ -39,7 +39,7 @@ import Testing
     ("DOMAIN-SUFFIX, x.example , DIRECT", "subtree x.example"), ("domain-suffix,x.example", "subtree x.example"),
     ("  - DOMAIN-SUFFIX,x.example", "subtree x.example"), ("  - '+.x.example'", "subtree x.example"),
     ("- \"x.example\"", "subtree x.example"), ("- '+.x.example' # why", "subtree x.example"),
-    ("'x.example'", "subtree x.example"), ("+.x.example", "subtree x.example"),
+    ("'x.example'", "subtree x.example"), ("-\tx.example", "subtree x.example"), ("+.x.example", "subtree x.example"),
     // Bare names.
     ("x.example", "subtree x.example"), ("*.x.example", "subtree x.example"), (".x.example", "subtree x.example"),
     ("=x.example", "alone x.example"), ("X.EXAMPLE", "subtree x.example"), ("x.example.", "subtree x.example"),
@@ -56,7 +56,8 @@ import Testing
 
   @Test(arguments: [
     "", " ", "\t \r", "# x.example", "#x.example", "   # x.example", "! x.example", "!x.example", "[Adblock Plus 2.0]",
-    "[/x.example/]192.0.2.1", "payload:", " payload: ", "payload: # rules", "PAYLOAD:", "##.banner", "''", "!",
+    "[/x.example/]192.0.2.1", "payload:", " payload: ", "payload: # rules", "PAYLOAD:", "##.banner", "''", "!", "-",
+    "- # x", "-\t''", "- payload:",
     "#", "[",
   ])
   func `a line that says nothing selects nothing and is not counted`(line: String) {
