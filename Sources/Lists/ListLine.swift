@@ -36,8 +36,8 @@ struct ListLine: ~Copyable {
     guard let index = text.firstMark else { return name(text, .subtree, take) }
     let (word, rest) = (text.prefix(index), text.dropFirst(index + 1))
     switch text[index] {
-    case UInt8(ascii: "=") where rest.first == UInt8(ascii: "/"):
-      guard word.equals(anyOf: ["server", "address", "local", "ipset", "nftset"]) else { return .noName }
+    case UInt8(ascii: "=")
+    where rest.first == UInt8(ascii: "/") && word.equals(anyOf: ["server", "address", "local", "ipset", "nftset"]):
       return dnsmasq(rest.dropFirst(), take)
     case UInt8(ascii: ":"):
       if word.equals("domain") { return name(rest, .subtree, take) }
@@ -46,7 +46,7 @@ struct ListLine: ~Copyable {
       if word.equals("regexp") { return .regularExpression }
       if word.equals("include") || word.equals("geosite") { return .include }
       return hosts(text, take)
-    case UInt8(ascii: ","): return clash(word, rest, take) ?? (text.isCosmetic ? .cosmetic : nil)
+    case UInt8(ascii: ","): return clash(word, rest, of: text, take)
     default: return word.isIPv4 ? hosts(text, take) : name(text, .subtree, take)
     }
   }
@@ -129,7 +129,7 @@ struct ListLine: ~Copyable {
 
   /// `DOMAIN-SUFFIX,x,policy`.
   private mutating func clash(
-    _ word: LineText, _ rest: LineText, _ take: (ListedName) -> LeftOutReason?
+    _ word: LineText, _ rest: LineText, of text: LineText, _ take: (ListedName) -> LeftOutReason?
   ) -> LeftOutReason? {
     let value = rest.split(at: ",").0.trimmed
     if word.equals("domain-suffix") { return give(value.withoutSubtreeMark, .subtree, take) }
@@ -139,7 +139,8 @@ struct ListLine: ~Copyable {
     if word.equals("domain-wildcard") { return .wildcard }
     if word.equals(anyOf: ["ip-cidr", "ip-cidr6", "ip-asn", "geoip", "src-ip-cidr"]) { return .network }
     if word.equals(anyOf: ["rule-set", "domain-set", "geosite", "sub-rule", "and", "or", "not"]) { return .include }
-    return rest.isCosmetic ? .cosmetic : .noName
+    // No name, but it may be a rule of a filter.
+    return name(text, .subtree, take)
   }
 }
 
