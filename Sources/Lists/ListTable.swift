@@ -25,6 +25,9 @@ struct ListEffect: Hashable {
   var alone: UInt64 = 0
   var exceptions: UInt64 = 0
 
+  /// The uses that take the name in or out.
+  var all: UInt64 { subtree | alone | exceptions }
+
   func union(_ other: ListEffect) -> ListEffect {
     ListEffect(
       subtree: subtree | other.subtree, alone: alone | other.alone, exceptions: exceptions | other.exceptions)
@@ -54,13 +57,21 @@ public final class ListTable: Sendable {
   ///   - previous: the table that this one replaces, and for each list the list that it was there.
   /// - Complexity: O(names)
   public init(_ lists: [ListNames], uses: [ListUse], _ key: ListKey, after previous: Previous? = nil) {
-    var builder = ListTableBuilder(lists, uses)
+    precondition(uses.count <= ListTable.maximumUses)
+    var builder = ListTableBuilder(uses, names: lists.reduce(0) { $0 + $1.count })
     var (nameCounts, keptCounts) = ([Int](), [Int]())
     for (index, list) in lists.enumerated() {
       let former = previous?.lists[index].map { ListTable.mask(of: $0, previous!.uses) } ?? 0
       let counts = builder.add(list, index) { hash in former != 0 && previous!.table.effect(of: hash, has: former) }
       nameCounts.append(counts.names)
       keptCounts.append(counts.kept)
+    }
+    if builder.isSparse {
+      // Lists share names, or have them twice.
+      let names = builder.names
+      builder.discard()
+      builder = ListTableBuilder(uses, names: names)
+      for (index, list) in lists.enumerated() { _ = builder.add(list, index) { _ in false } }
     }
     (self.nameCounts, self.keptCounts) = (nameCounts, keptCounts)
     self.key = key
@@ -87,8 +98,9 @@ public final class ListTable: Sendable {
   /// The octets that the table takes.
   public var size: Int { slotCount * MemoryLayout<UInt64>.stride }
 
-  static func mask(of list: Int, _ uses: [ListUse]) -> UInt64 {
-    uses.enumerated().reduce(0) { $0 | ($1.element.list == list ? 1 << UInt64($1.offset) : 0) }
+  /// The uses of a list that count, a bit each.
+  static func mask(of list: Int, _ uses: [ListUse], where counts: (ListUse) -> Bool = { _ in true }) -> UInt64 {
+    uses.indices.reduce(0) { uses[$1].list == list && counts(uses[$1]) ? $0 | 1 << UInt64($1) : $0 }
   }
 
   /// Looks names up; only as long as the table lives.
@@ -142,6 +154,11 @@ public struct ListLookup {
       if place == slotCount { place = 0 }
     }
     return 0
+  }
+
+  private func effect(of hash: UInt64, has uses: UInt64) -> Bool {
+    let effect = effects[effect(of: hash)]
+    return effect.all & uses != 0
   }
 }
 

@@ -5,6 +5,8 @@ struct ListTableBuilder: ~Copyable {
   private let uses: [ListUse]
   private let slots: UnsafeMutablePointer<UInt64>
   private let slotCount: Int
+  /// The number of different names.
+  private(set) var names = 0
   /// The first effect is that of no name.
   private var effects = [ListEffect()]
   private var numbers: [ListEffect: UInt64] = [ListEffect(): 0]
@@ -14,14 +16,25 @@ struct ListTableBuilder: ~Copyable {
   /// The highest number of an effect.
   private static let lastEffect = 65_535
 
-  init(_ lists: [ListNames], _ uses: [ListUse]) {
+  /// - Parameter names: at least the number of different names.
+  init(_ uses: [ListUse], names: Int) {
     self.uses = uses
-    let count = lists.reduce(0) { $0 + $1.count }
-    // 7 of 10 slots are taken.
-    slotCount = count + count * 3 / 7 + 16
+    slotCount = ListTableBuilder.slots(for: names)
     slots = .allocate(capacity: slotCount)
     slots.initialize(repeating: 0, count: slotCount)
+    // What each list says alone comes first, so that there is always a number for it.
+    for list in Set(uses.map(\.list)) {
+      for form in ListForm.allCases {
+        for effect in effects(of: list, form) { _ = number(of: effect) }
+      }
+    }
   }
+
+  /// 7 of 10 slots are taken.
+  private static func slots(for names: Int) -> Int { names + names * 3 / 7 + 16 }
+
+  /// Whether the names take much less room than there is.
+  var isSparse: Bool { ListTableBuilder.slots(for: names) < slotCount - slotCount / 16 }
 
   /// Adds the names of a list.
   ///
@@ -29,11 +42,11 @@ struct ListTableBuilder: ~Copyable {
   /// - Returns: the number of its different names, and of those that the previous table had.
   mutating func add(_ list: ListNames, _ index: Int, wasKept: (UInt64) -> Bool) -> (names: Int, kept: Int) {
     var counts = (names: 0, kept: 0)
+    let mask = ListTable.mask(of: index, uses)
     for form in ListForm.allCases {
-      let forms = [(list.names, uses: uses), (list.publicSuffixes, uses: uses.map { $0.blocks ? nil : $0 })]
-      for (hashes, uses) in forms where !hashes[Int(form.rawValue)].isEmpty {
-        guard let added = number(of: effect(of: index, form, uses)), added != 0 else { continue }
-        for hash in hashes[Int(form.rawValue)] where add(hash, added) {
+      for (hashes, effect) in zip([list.names, list.publicSuffixes], effects(of: index, form)) {
+        guard let added = number(of: effect), added != 0 else { continue }
+        for hash in hashes[Int(form.rawValue)] where add(hash, added, of: mask) {
           counts.names += 1
           if wasKept(hash) { counts.kept += 1 }
         }
@@ -49,19 +62,25 @@ struct ListTableBuilder: ~Copyable {
     return (slots, slotCount, copy)
   }
 
-  private func effect(of list: Int, _ form: ListForm, _ uses: [ListUse?]) -> ListEffect {
-    let mask = uses.enumerated().reduce(UInt64(0)) { $0 | ($1.element?.list == list ? 1 << UInt64($1.offset) : 0) }
-    switch form {
-    case .subtree: return ListEffect(subtree: mask)
-    case .alone: return ListEffect(alone: mask)
-    case .exception: return ListEffect(exceptions: mask)
+  consuming func discard() { slots.deallocate() }
+
+  /// What a list says about a name, and about a public suffix.
+  private func effects(of list: Int, _ form: ListForm) -> [ListEffect] {
+    [false, true].map { isSuffix in
+      let mask = ListTable.mask(of: list, uses) { !(isSuffix && $0.blocks) }
+      switch form {
+      case .subtree: return ListEffect(subtree: mask)
+      case .alone: return ListEffect(alone: mask)
+      case .exception: return ListEffect(exceptions: mask)
+      }
     }
   }
 
   /// Adds an effect to a name's.
   ///
-  /// - Returns: whether that changes it: a name may stand in a list twice.
-  private mutating func add(_ hash: UInt64, _ added: UInt64) -> Bool {
+  /// - Parameter mask: the uses of the list.
+  /// - Returns: whether the list did not have the name yet: it may stand there twice.
+  private mutating func add(_ hash: UInt64, _ added: UInt64, of mask: UInt64) -> Bool {
     var place = firstSlot(of: hash, among: slotCount)
     let tag = hash &<< 16
     while slots[place] != 0 {
@@ -69,12 +88,13 @@ struct ListTableBuilder: ~Copyable {
       if number <= ListTableBuilder.lastEffect {
         let both = union(number, added)
         slots[place] = tag | both
-        return both != number
+        return both != number && effects[Int(number)].all & mask == 0
       }
       place += 1
       if place == slotCount { place = 0 }
     }
     slots[place] = tag | added
+    names += 1
     return true
   }
 
@@ -86,7 +106,8 @@ struct ListTableBuilder: ~Copyable {
     return both
   }
 
-  /// The number of an effect; nil if there are too many, which only lists that share names in 65,535 ways reach.
+  /// The number of an effect; nil if there are too many, which only lists that share names in 65,535 ways reach. A name
+  /// that would need one more keeps what earlier lists say.
   private mutating func number(of effect: ListEffect) -> UInt64? {
     if let number = numbers[effect] { return number }
     guard effects.count <= ListTableBuilder.lastEffect else { return nil }

@@ -70,16 +70,28 @@ extension ListNames {
 
 extension ListTable {
   /// The uses that select a name, which is in lower case.
-  func uses(_ name: String) -> UInt64 {
-    let octets = DomainName(text: name)!.octets
-    var starts = InlineArray<128, UInt8>(repeating: 0)
-    var labels = 0
+  func uses(_ name: String) -> UInt64 { Query(name).uses(self) }
+}
+
+/// A name as a query has it: octets, and where its labels begin.
+final class Query {
+  private let octets: UnsafeMutablePointer<UInt8>
+  private var starts = InlineArray<128, UInt8>(repeating: 0)
+  private var labels = 0
+
+  init(_ name: String) {
+    let wire = DomainName(text: name)!.octets
+    octets = .allocate(capacity: wire.count)
+    octets.initialize(from: wire, count: wire.count)
     var position = 0
-    while octets[position] != 0 {
+    while wire[position] != 0 {
       starts[labels] = UInt8(position)
       labels += 1
-      position += Int(octets[position]) + 1
+      position += Int(wire[position]) + 1
     }
-    return octets.withUnsafeBufferPointer { uses(of: $0.baseAddress!, starts, labels: labels) }
   }
+
+  deinit { octets.deallocate() }
+
+  func uses(_ table: ListTable) -> UInt64 { table.uses(of: octets, starts, labels: labels) }
 }
