@@ -31,13 +31,13 @@ struct LineText {
   }
 
   /// The index of the first such octet; nil without one.
-  func index(of octet: Character) -> Int? {
-    guard !isEmpty, let found = memchr(start, Int32(octet.asciiValue!), count) else { return nil }
+  func index(of octet: Unicode.Scalar) -> Int? {
+    guard !isEmpty, let found = memchr(start, Int32(UInt8(ascii: octet)), count) else { return nil }
     return UnsafeRawPointer(found) - UnsafeRawPointer(start)
   }
 
   /// The part before that octet, and the part behind it; all of the text and nil if it has none.
-  func split(at octet: Character) -> (LineText, LineText?) {
+  func split(at octet: Unicode.Scalar) -> (LineText, LineText?) {
     guard let index = index(of: octet) else { return (self, nil) }
     return (prefix(index), dropFirst(index + 1))
   }

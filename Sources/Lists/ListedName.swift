@@ -132,10 +132,10 @@ extension LineText {
   }
 
   /// How often an octet occurs; nil if one of the others is not allowed.
-  private func count(of octet: Character, _ isAllowed: (UInt8) -> Bool) -> Int? {
+  private func count(of octet: Unicode.Scalar, _ isAllowed: (UInt8) -> Bool) -> Int? {
     var count = 0
     for other in UnsafeBufferPointer(start: start, count: self.count) {
-      if other == octet.asciiValue! {
+      if other == UInt8(ascii: octet) {
         count += 1
       } else if !isAllowed(other) {
         return nil
