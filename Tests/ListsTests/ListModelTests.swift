@@ -36,7 +36,8 @@ import Testing
         return
       }
     }
-    #expect(selected > queries / 20, "seed \(seed)")
+    // A small world may select nothing.
+    #expect(selected > queries / 20 || lines < 100, "seed \(seed)")
   }
 
   @Test func `a look-up looks at few slots`() throws {
