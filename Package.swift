@@ -253,7 +253,7 @@ let fuzzing: [Target] =
         "DNSWire", "EventLoop", "Ciphers", "Configuration", "HTTPMessage", "HTTPDNS", "MessageCache", "Routing",
         "Listener",
         "LocalDNS",
-        "Persistence", "Store", "Frontend", "Resolver", "CEvent",
+        "Persistence", "Store", "Frontend", "Resolver", "CEvent", "Lists",
       ],
       path: "Fuzz/FuzzProperties", cSettings: glibc, swiftSettings: strict),
     .testTarget(
