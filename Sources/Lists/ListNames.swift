@@ -1,6 +1,6 @@
 // ListNames.swift -- the names of one list as it was read: a hash each, no strings.
 
-/// The names of a list.
+/// What a table needs of a list.
 public struct ListNames: Sendable {
   /// The hashes, by `ListForm`.
   private(set) var names = [[UInt64]](repeating: [], count: ListForm.allCases.count)

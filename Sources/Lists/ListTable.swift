@@ -34,7 +34,7 @@ struct ListEffect: Hashable {
   }
 }
 
-/// The table.
+/// What all lists say about a name, for all listener threads.
 public final class ListTable: Sendable {
   /// The most uses of lists.
   public static let maximumUses = 64

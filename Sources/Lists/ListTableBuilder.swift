@@ -36,7 +36,7 @@ struct ListTableBuilder: ~Copyable {
   /// Whether the names take much less room than there is.
   var isSparse: Bool { ListTableBuilder.slots(for: names) < slotCount - slotCount / 16 }
 
-  /// Adds the names of a list.
+  /// Puts what a list says into the slots.
   ///
   /// - Parameter wasKept: whether the previous table had this name in this list.
   /// - Returns: the number of its different names, and of those that the previous table had.

@@ -62,7 +62,7 @@ struct NameBuffer: ~Copyable {
 
   /// Reads a name: 1 to 127 labels of letters, digits, `-` and `_`, at most 253 octets; one dot may follow.
   ///
-  /// - Returns: why it is none; nil if it was read.
+  /// - Returns: why it is no name; nil if it was read.
   mutating func read(_ given: LineText) -> LeftOutReason? {
     let part = given.last == UInt8(ascii: ".") ? given.dropLast() : given
     guard !part.isEmpty, part.count <= 253 else { return .noName }
