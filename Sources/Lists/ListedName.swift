@@ -103,12 +103,13 @@ struct NameBuffer: ~Copyable {
 
   /// Why a text is no name, by the first octet that no name has.
   private static func reason(_ part: LineText, at index: Int) -> LeftOutReason {
-    switch part[index] {
+    if part.isCosmetic { return .cosmetic }
+    return switch part[index] {
     case UInt8(ascii: "*"): .wildcard
     case UInt8(ascii: ":") where part.isIPv6: part.index(of: "/") == nil ? .address : .network
     case UInt8(ascii: "/") where part.prefix(index).isIPv4: .network
     case UInt8(ascii: "$"): .modifier
-    default: part.isCosmetic ? .cosmetic : .noName
+    default: .noName
     }
   }
 }
