@@ -46,10 +46,6 @@ struct LineText {
     prefix.utf8CodeUnitCount <= count && self.prefix(prefix.utf8CodeUnitCount).equals(prefix)
   }
 
-  func hasSuffix(_ suffix: StaticString) -> Bool {
-    suffix.utf8CodeUnitCount <= count && dropFirst(count - suffix.utf8CodeUnitCount).equals(suffix)
-  }
-
   /// Whether it is that word, which is in lower case, in any case.
   func equals(_ word: StaticString) -> Bool {
     guard word.utf8CodeUnitCount == count else { return false }

@@ -77,14 +77,15 @@ struct ListLine: ~Copyable {
     buffer.read(text) ?? take(buffer.name(form))
   }
 
-  /// AdGuard's `||x^` and `||x^|`, behind `@@` too, with no modifier but `$important`.
+  /// AdGuard's `||x^`, `||x^|` and `||x|`, behind `@@` too, with no modifier but `$important`.
   private mutating func filter(_ text: LineText, _ form: ListForm, _ take: (ListedName) -> LeftOutReason?)
     -> LeftOutReason?
   {
     guard text.hasPrefix("||") else { return text.first == UInt8(ascii: "/") ? regularExpression(text) : .noName }
     let (pattern, modifiers) = text.dropFirst(2).split(at: "$")
     if let modifiers, !modifiers.equals("important") { return .modifier }
-    let name = pattern.hasSuffix("^|") ? pattern.dropLast(2) : pattern.hasSuffix("^") ? pattern.dropLast() : pattern
+    var name = pattern
+    for mark in [UInt8(ascii: "|"), UInt8(ascii: "^")] where name.last == mark { name = name.dropLast() }
     // `||x.` means all names with a label `x`.
     return name.last == UInt8(ascii: ".") ? .noName : give(name, form, take)
   }

@@ -12,6 +12,7 @@ import Testing
     ("@@||x.example^", "exception x.example"), ("@@||x.example", "exception x.example"),
     ("@@||x.example^$important", "exception x.example"), ("||com^", "subtree com"),
     ("||x.example^ # why", "subtree x.example"), ("||x.example^|", "subtree x.example"),
+    ("||x.example|", "subtree x.example"),
     ("@@||x.example^|", "exception x.example"), ("@@||x.example^|$important", "exception x.example"),
     // dnsmasq.
     ("server=/x.example/114.114.114.114", "subtree x.example"), ("server=/x.example/", "subtree x.example"),
@@ -109,7 +110,9 @@ import Testing
     (".", .noName), ("..", .noName), ("a..example", .noName), ("x.example..", .noName), ("..x.example", .noName),
     ("/", .noName), ("/x", .noName), ("/ads/banner.js", .noName), ("//", .noName), ("/x$important", .noName),
     ("||", .noName), ("||^", .noName), ("|x.example^", .noName),
-    ("@@|x.example^|", .noName), ("||x.", .noName), ("||x.^", .noName), ("@@||x.^|", .noName), (".x.example^", .noName),
+    ("@@|x.example^|", .noName), ("||x.", .noName), ("||x.|", .noName), ("||x.example|^", .noName),
+    ("||x.example^^", .noName), ("|||x.example^", .noName), ("||x.^", .noName), ("@@||x.^|", .noName),
+    (".x.example^", .noName),
     ("*.x.example^", .noName), ("-x.example^", .noName), ("@x||y.example^", .noName), ("@", .noName), ("@@", .noName),
     ("@@x.example", .noName), ("=", .noName), ("=.x.example", .noName), ("full:+.x.example", .noName), ("+", .noName),
     ("+x.example", .noName), ("*.", .noName), ("+.", .noName),
