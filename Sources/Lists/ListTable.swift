@@ -107,8 +107,7 @@ public final class ListTable: Sendable {
   public var lookup: ListLookup { ListLookup(key: key, slots: slots, slotCount: slotCount, effects: effects) }
 
   private func effect(of hash: UInt64, has uses: UInt64) -> Bool {
-    let effect = effects[lookup.effect(of: hash)]
-    return (effect.subtree | effect.alone | effect.exceptions) & uses != 0
+    effects[lookup.effect(of: hash)].all & uses != 0
   }
 }
 
@@ -154,11 +153,6 @@ public struct ListLookup {
       if place == slotCount { place = 0 }
     }
     return 0
-  }
-
-  private func effect(of hash: UInt64, has uses: UInt64) -> Bool {
-    let effect = effects[effect(of: hash)]
-    return effect.all & uses != 0
   }
 }
 

@@ -93,5 +93,5 @@ final class Query {
 
   deinit { octets.deallocate() }
 
-  func uses(_ table: ListTable) -> UInt64 { table.uses(of: octets, starts, labels: labels) }
+  func uses(_ table: ListTable) -> UInt64 { table.lookup.uses(of: octets, starts, labels: labels) }
 }
