@@ -60,6 +60,8 @@ let layer0: [Target] = [
   .target(name: "CHotPath", cSettings: glibc),
   .target(name: "CProcess", cSettings: glibc),
   .systemLibrary(name: "CNetlink"),
+  .systemLibrary(
+    name: "CFirewall", pkgConfig: "libnftnl", providers: [.apt(["libmnl-dev", "libnftnl-dev"])]),
   .systemLibrary(name: "CAccess"),
   .systemLibrary(name: "CPublicSuffix", pkgConfig: "libpsl", providers: [.apt(["libpsl-dev"])]),
 ]
