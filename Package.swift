@@ -104,6 +104,7 @@ let layer2: [Target] =
   + module("Store", ["EventLoop", "Streams", "Ciphers"], tests: ["Files"])
   + module("FairShares", ["DNSWire", "CHotPath", "PublicSuffixes"])
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
+  + module("FirewallSets", ["EventLoop", "DNSWire", "Routing", "CFirewall"], tests: ["JSON"])
   + module("Persistence", ["MessageCache", "EventLoop", "Ciphers", "Files"], tests: ["DNSWire"])
   + module(
     "ListStore",
