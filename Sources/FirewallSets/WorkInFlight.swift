@@ -1,0 +1,93 @@
+// WorkInFlight.swift -- what was given to the thread and is not reported yet, with the completions that wait for it.
+
+import EventLoop
+
+/// Numbers pieces of work. All additions wait for the same time, so that the completions end in the order of the numbers.
+struct WorkInFlight {
+  private enum Piece {
+    case addition(Addition)
+    case look
+  }
+
+  private struct Addition {
+    /// The number of addresses for each set.
+    let sizes: [FirewallSetName: Int]
+    let deadline: BootInstant
+    /// Nil after it was called.
+    var completion: (() -> Void)?
+  }
+
+  private(set) var additions = 0
+  private var pieces: [Int: Piece] = [:]
+  private var next = 0
+  /// No completion of a smaller number waits.
+  private var oldest = 0
+  private var lookNumber: Int?
+
+  /// Numbers an addition.
+  mutating func begin(
+    _ sizes: [FirewallSetName: Int], deadline: BootInstant, completion: @escaping () -> Void
+  ) -> Int {
+    additions += 1
+    return add(.addition(Addition(sizes: sizes, deadline: deadline, completion: completion)))
+  }
+
+  /// Numbers a look; nil while there is one.
+  mutating func beginLook(_ sets: [FirewallSetName]) -> Int? {
+    guard lookNumber == nil else { return nil }
+    lookNumber = add(.look)
+    return lookNumber
+  }
+
+  private mutating func add(_ piece: Piece) -> Int {
+    defer { next += 1 }
+    pieces[next] = piece
+    return next
+  }
+
+  /// Removes a piece that has ended; nil if it was abandoned.
+  mutating func end(_ number: Int) -> (isAddition: Bool, completion: (() -> Void)?)? {
+    switch pieces.removeValue(forKey: number) {
+    case nil: return nil
+    case .look:
+      lookNumber = nil
+      return (false, nil)
+    case .addition(let addition):
+      additions -= 1
+      return (true, addition.completion)
+    }
+  }
+
+  /// When the completion that has waited longest has waited long enough; nil if none waits.
+  var firstDeadline: BootInstant? {
+    mutating get {
+      while oldest < next {
+        if case .addition(let addition) = pieces[oldest], addition.completion != nil { return addition.deadline }
+        oldest += 1
+      }
+      return nil
+    }
+  }
+
+  /// Takes the next completion whose deadline has come; its addition stays in flight.
+  mutating func takeLate(now: BootInstant) -> (sizes: [FirewallSetName: Int], completion: () -> Void)? {
+    guard let deadline = firstDeadline, deadline <= now, case .addition(var addition) = pieces[oldest],
+      let completion = addition.completion
+    else { return nil }
+    addition.completion = nil
+    pieces[oldest] = .addition(addition)
+    return (addition.sizes, completion)
+  }
+
+  /// Forgets all pieces; returns the completions that wait, in their order.
+  mutating func abandon() -> [() -> Void] {
+    let completions = pieces.sorted { $0.key < $1.key }.compactMap { piece -> (() -> Void)? in
+      if case .addition(let addition) = piece.value { addition.completion } else { nil }
+    }
+    pieces = [:]
+    additions = 0
+    lookNumber = nil
+    oldest = next
+    return completions
+  }
+}
