@@ -92,7 +92,7 @@ public struct ListTextProperty: Property {
       labels += 1
       position += Int(name[position]) + 1
     }
-    return name.withUnsafeBufferPointer { table.uses(of: $0.baseAddress!, starts, labels: labels) }
+    return name.withUnsafeBufferPointer { table.lookup.uses(of: $0.baseAddress!, starts, labels: labels) }
   }
 }
 

@@ -30,7 +30,8 @@ public struct HTTPResponse: Hashable, Sendable {
 
   public init(
     status: Int, contentType: String? = nil, age: UInt32? = nil, maxAge: UInt32? = nil, retryAfter: Duration? = nil,
-    date: Int64? = nil, entityTag: String? = nil, lastModified: String? = nil, location: String? = nil, body: [UInt8] = [],
+    date: Int64? = nil, entityTag: String? = nil, lastModified: String? = nil, location: String? = nil,
+    body: [UInt8] = [],
     httpVersion: Int = 1, remoteAddress: String = "", timesSent: Int = 1
   ) {
     self.status = status
