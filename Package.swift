@@ -121,7 +121,7 @@ let daemonLibraries: [Target.Dependency] = [
   "DNSWire", "EventLoop", "Ciphers", "Configuration", "JSON", "Telemetry", "HTTPDNS", "MessageCache", "Routing",
   "Listener", "HTTPMessage", "HTTPClient", "LocalDNS", "NetworkWatch", "Refresh", "Persistence", "CSocket", "CHotPath",
   "ServiceManager", "Files",
-  "PublicSuffixes", "FairShares", "Ranking", "Probing", "Fleet", "Store", "Lists", logging,
+  "PublicSuffixes", "FairShares", "Ranking", "Probing", "Fleet", "Store", "Lists", "ListStore", logging,
 ]
 let daemonParts: [Target.Dependency] = ["Frontend", "Upstreams", "BusyNames", "Resolver"]
 

@@ -56,6 +56,8 @@ final class BackgroundWork {
     var routes: [Route]
     /// Called at the start, when the kernel has reported a change, and after a sleep.
     var addressesMayHaveChanged: () -> Void = {}
+    /// Called when connections are renewed.
+    var networkHasChanged: () -> Void = {}
     /// Receives the search domains at the start, on another network, and when they change.
     var searchDomainsFound: ([DomainName], _ isNew: Bool) -> Void = { _, _ in }
   }

@@ -9,6 +9,7 @@ import Fleet
 import Frontend
 import HTTPClient
 import HTTPDNS
+import ListStore
 import Listener
 import LocalDNS
 import Logging
@@ -48,6 +49,8 @@ package final class Forwarder {
   /// The version of the program, for other daemons of a fleet. Set it before the daemon serves.
   package var version = ""
   private var factory: ProviderFactory
+  /// Keeps the lists of rules up to date, while it runs.
+  private(set) lazy var lists = makeListStore()
   private(set) var backgroundWork: BackgroundWork?
   /// The log for failures that may be frequent.
   package let occasional: OccasionalLog
@@ -56,6 +59,8 @@ package final class Forwarder {
   /// Called when the network provides other search domains or, for `"connected"`, other prefixes than those that the
   /// tables were made with.
   var tablesAreOutdated: ((_ hasResolvers: Bool) -> Void)?
+  /// Called when lists have changed. The tables are to be built again, or `listsAreLoaded` called.
+  var listsHaveChanged: (() -> Void)?
   /// Called in every turn of the loop, after all other work.
   package var afterTurn: (() -> Void)?
   /// Called once, before the first answer over UDP that needed the resolver is sent.
@@ -90,8 +95,10 @@ package final class Forwarder {
       CacheBounds(
         maxOctets: given.cache.maxBytes, maxEntries: given.cache.maxEntries,
         staleTTL: given.cache.staleTTL.ttl))
+    let state = StateFolder(given.stateDirectory, logger)
     surroundings = Preparation.Surroundings(
-      listeners: listeners, cache: cache, network: CurrentNetwork(of: cache), loopZone: loopGuard.zone, logger: logger)
+      listeners: listeners, cache: cache, network: CurrentNetwork(of: cache), loopZone: loopGuard.zone, logger: logger,
+      lists: ListFolder(state) { [logger] in logger.log(level: $0, "\($1)") })
     let preparation = try Preparation(given, ServiceNumbers(), surroundings)
     self.preparation = preparation
     let configuration = preparation.configuration
@@ -104,7 +111,7 @@ package final class Forwarder {
     nat64 = NAT64(client, on: loop, servers: systemServers)
     factory = ProviderFactory(
       loop: loop, localClient: client, systemServers: systemServers, localServers: [], nat64: nat64,
-      maxInFlight: configuration.listen.maxInFlight, state: StateFolder(configuration.stateDirectory, logger),
+      maxInFlight: configuration.listen.maxInFlight, state: state,
       ledger: nil
     ) { [logger] in logger.log(level: $0, "\($1)") }
     factory.follow(configuration, logger, occasional)
@@ -197,7 +204,11 @@ package final class Forwarder {
     // BackgroundWork starts once the loop runs: before that, no thread is the resolver's.
     nonisolated(unsafe) let backgroundWork = makeBackgroundWork()
     self.backgroundWork = backgroundWork
-    loop.execute { [loop, surroundings] in backgroundWork.start(on: loop, notAt: surroundings.listeners) }
+    nonisolated(unsafe) let forwarder = self
+    loop.execute { [loop, surroundings] in
+      backgroundWork.start(on: loop, notAt: surroundings.listeners)
+      forwarder.startLists()
+    }
     loop.run()
     clients.join()
     queryLog.finish()
@@ -210,7 +221,10 @@ package final class Forwarder {
   ///
   /// Queries that arrive from now on wait in the sockets: in those of a service manager, until the next process reads
   /// them. Every query that was read gets an answer, at the end of that time with stale data or SERVFAIL.
-  package func stop() { clients.stop() }
+  package func stop() {
+    lists.stop()
+    clients.stop()
+  }
 
   /// Whether it has stopped reading queries and ends when those in flight are answered. Resolver's loop only.
   package var isStopping: Bool { clients.isStopping }
@@ -243,6 +257,7 @@ package final class Forwarder {
           ledger: FleetLedger(in: factory.state, on: loop, logger), version: version),
         routes: preparation.plan.routes,
         addressesMayHaveChanged: { [weak self] in self?.addressesMayHaveChanged() },
+        networkHasChanged: { [weak self] in self?.lists.networkHasChanged() },
         searchDomainsFound: { [weak self] in self?.searchDomainsFound($0, isNew: $1) }),
       loop: loop, logger: logger)
   }
@@ -295,6 +310,52 @@ package final class Forwarder {
     backgroundWork?.use(
       configuration, keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
       CacheMeanings(preparation), preparation.plan.routes, isForNetwork: isForNetwork)
+    listsAreLoaded(preparation.plan.lists)
+  }
+
+  // MARK: Lists
+
+  private func makeListStore() -> ListStore {
+    let fetcher = HTTPListFetcher(on: loop, clock: factory.certificateClock) { [weak self] host in
+      await self?.addresses(ofListHost: host) ?? []
+    }
+    return ListStore(
+      in: surroundings.lists, fetcher: fetcher, on: loop, seed: .random(in: 0 ... .max),
+      watch: { [loop] in PathWatch($0, on: loop, changed: $1) }, note: { [logger] in logger.log(level: $0, "\($1)") })
+  }
+
+  private func startLists() {
+    lists.changed = { [weak self] in self?.listsHaveChanged?() }
+    listsAreLoaded(preparation.plan.lists)
+    lists.start()
+  }
+
+  /// A table of these lists is in use, or still is.
+  func listsAreLoaded(_ loaded: LoadedLists) {
+    lists.use(loaded.sources, loaded.texts)
+    lists.loaded(loaded.results, of: loaded.texts, in: loaded.time)
+  }
+
+  /// The addresses of a server of lists: by the rules' names, but not by lists and clients, so that no list can block or
+  /// misroute its own host.
+  private func addresses(ofListHost host: String) async -> [IPAddress] {
+    guard let name = DomainName(text: host)?.lowercased else { return [] }
+    var addresses: [IPAddress] = []
+    for type in [RecordType.a, .aaaa] {
+      let decision = name.octets.withUnsafeBufferPointer {
+        preparation.plan.table.find($0.baseAddress!, length: $0.count, type: type.rawValue, withLists: false).decision
+      }
+      let answer: ResolvedAnswer
+      switch decision {
+      case .local(let index):
+        answer = ResolvedAnswer(preparation.plan.table.localAnswers[Int(index)], to: name)
+      case .route(let route):
+        answer = await resolver.resolve(HTTPDNSQuestion(name: name, type: type), route: route, fresh: false)
+      }
+      let message = answer.response.message(to: Question(name: name, type: type))
+      addresses += (message?.answers ?? []).filter { $0.type == type }.compactMap { IPAddress(octets: $0.rdata) }
+    }
+    return nat64.reach(addresses)
   }
 
   /// The network provides these search domains: logs what they mean, and has the tables rebuilt if they differ.

@@ -138,6 +138,7 @@ final class NetworkFollower {
     parts.local.networkHasChanged()
     parts.providers().networkHasChanged()
     parts.resolver.assumeIsolated { $0.networkHasChanged() }
+    parts.networkHasChanged()
   }
 
   private func currentFooting() -> NetworkFooting? {

@@ -104,4 +104,4 @@ private final class Exchange {
 }
 
 /// The calling thread, which ends with its work, gives way to all others.
-func lowerPriority() { setpriority(PRIO_PROCESS, 0, 10) }
+public func lowerPriority() { setpriority(PRIO_PROCESS, 0, 10) }

@@ -180,10 +180,12 @@ public final class RouteTable: @unchecked Sendable {
   ///   - length: its octets including the root's zero; a name that does not end there takes the default route.
   ///   - type: the QTYPE.
   ///   - group: the class of the client.
+  ///   - withLists: whether lists count.
   /// - Complexity: O(labels), with lists too
   @_noAllocation
   public func find(
-    _ name: UnsafePointer<UInt8>, length: Int, type: UInt16, from group: Int = ClientClasses.none
+    _ name: UnsafePointer<UInt8>, length: Int, type: UInt16, from group: Int = ClientClasses.none,
+    withLists: Bool = true
   ) -> RouteFinding {
     // 255 octets (RFC 1035 section 2.3.4) have room for 127 labels.
     guard length <= 255 else { return RouteFinding(.route(0)) }
@@ -215,7 +217,7 @@ public final class RouteTable: @unchecked Sendable {
       }
     let found = choices + (Int(choice) &* classCount &+ group)
     let byNames = found.pointee.choice(for: type)
-    guard lists.isUsed, byNames.bound != 0 else { return byNames.finding }
+    guard withLists, lists.isUsed, byNames.bound != 0 else { return byNames.finding }
     return lists.find(
       byNames, isSearched: found.pointee.isSearched, for: type, from: group, name, starts, labels: labels)
   }

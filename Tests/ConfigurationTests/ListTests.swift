@@ -33,9 +33,7 @@ private let rule = "[[rule]]\nuse = \"nodata\"\n"
   #expect(lists[2].interval == .seconds(86_400))
   let url = try #require(lists[0].url)
   #expect(url.description == "https://lists.example:8443/split.txt")
-  #expect(url.port == 8443)
-  #expect(url.target.reveal == Array("/split.txt?token=secret".utf8))
-  #expect(url.credentials?.reveal == Array("user:pass".utf8))
+  #expect(url.text.reveal == Array("https://user:pass@lists.example:8443/split.txt?token=secret".utf8))
 }
 
 @Test(arguments: [

@@ -4,6 +4,7 @@ import Configuration
 import DNSWire
 import EventLoop
 import Glibc
+import ListStore
 import Logging
 import MessageCache
 import Persistence
@@ -195,6 +196,7 @@ extension Preparation.Surroundings {
     let cache = MessageCache(CacheBounds(maxOctets: 1 << 20, maxEntries: 100))
     return Preparation.Surroundings(
       listeners: [], cache: cache, network: CurrentNetwork(of: cache), loopZone: name("probe.invalid"),
-      logger: Logger(label: "") { _ in SwiftLogNoOpLogHandler() })
+      logger: Logger(label: "") { _ in SwiftLogNoOpLogHandler() },
+      lists: ListFolder(StateFolder(path: "/nowhere") { _ in }) { _, _ in })
   }
 }

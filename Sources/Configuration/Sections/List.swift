@@ -65,38 +65,30 @@ extension Configuration {
 
 /// The URL of a list. Its description has neither user and password nor the query, which may be secret.
 public struct ListURL: Hashable, Sendable {
-  public let scheme: Scheme
-  public let host: Host
-  public let port: UInt16
-  /// Path and query, which begin with `/`.
-  public let target: Secret
-  /// `user:password`; nil without.
-  public let credentials: Secret?
-  private let path: String
+  let scheme: Scheme
+  let host: Host
+  /// The whole text.
+  public let text: Secret
+  private let shown: String
 
   /// A URL from its text; nil if it has a fragment or a character that must be escaped.
   public init?(text: String) {
     let (bare, query) = text.firstIndex(of: "?").map { (text[..<$0], text[$0...]) } ?? (text[...], "")
     guard query.utf8.allSatisfy({ 0x21...0x7E ~= $0 && !"\"<>\\^`{|}#".utf8.contains($0) }) else { return nil }
     var address = String(bare)
-    var credentials: Secret?
     if let slashes = address.firstRange(of: "://"),
       let at = address[slashes.upperBound...].prefix(while: { $0 != "/" }).lastIndex(of: "@")
     {
-      credentials = Secret(String(address[slashes.upperBound..<at]))
       address.removeSubrange(slashes.upperBound...at)
     }
     guard let url = ProviderURL(text: address), !address.hasSuffix("}") else { return nil }
-    (scheme, host, port, path) = (url.scheme, url.host, url.port, url.path)
-    target = Secret(url.path + query)
-    self.credentials = credentials
+    (scheme, host, shown) = (url.scheme, url.host, url.description)
+    self.text = Secret(text)
   }
 }
 
 extension ListURL: CustomStringConvertible {
-  public var description: String {
-    "\(scheme)://\(host.urlText)\(port == scheme.defaultPort ? "" : ":\(port)")\(path)"
-  }
+  public var description: String { shown }
 }
 
 extension Configuration.List {

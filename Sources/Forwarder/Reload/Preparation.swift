@@ -4,6 +4,8 @@ import Configuration
 import DNSWire
 import EventLoop
 import Frontend
+import ListStore
+import Lists
 import LocalDNS
 import Logging
 import MessageCache
@@ -24,6 +26,10 @@ struct Preparation: Sendable {
     /// By which the daemon is known to those who ask for an `InstanceName`.
     let instance = InstanceName.randomAddress()
     var logger: Logger
+    /// Has the copies of lists.
+    var lists: ListFolder
+    /// By which the names of lists are hashed.
+    let listKey = ListKey()
     /// What clients have used of `listen.rate_limit`; a reload keeps it.
     var rateLimits = RateLimits()
   }
@@ -58,10 +64,12 @@ struct Preparation: Sendable {
   ///
   /// - Parameters:
   ///   - numbers: the numbers in use so far.
+  ///   - lists: the texts of lists that are used already, and the lists that were loaded last.
   ///   - needsHosts: whether an unreadable hosts file is an error; otherwise it is a warning.
   /// - Throws: `StartError.other` for that error, and if there are more rules or providers than numbers.
   init(
-    _ given: Configuration, _ numbers: ServiceNumbers, _ surroundings: Surroundings, needsHosts: Bool = false
+    _ given: Configuration, _ numbers: ServiceNumbers, _ surroundings: Surroundings,
+    lists: (texts: ListTexts, loaded: LoadedLists) = (ListTexts(), LoadedLists()), needsHosts: Bool = false
   ) throws(StartError) {
     let reading = HostsReading(given.names)
     if let failure = reading.failure {
@@ -70,28 +78,32 @@ struct Preparation: Sendable {
     }
     if let remark = reading.remark { surroundings.logger.warning("hosts file \(remark)") }
     try self.init(
-      given, numbers, surroundings, reading, missingHosts: reading.failure == nil ? nil : given.names.hostsFile)
+      given, numbers, surroundings, lists, reading, missingHosts: reading.failure == nil ? nil : given.names.hostsFile)
   }
 
   /// Makes tables with the hosts file of earlier ones, even if the file has changed. Blocks: reads a large one again.
   ///
+  /// - Parameter texts: those of lists; where they are the same, the earlier table of lists stays.
   /// - Throws: as above.
   init(
-    _ given: Configuration, _ numbers: ServiceNumbers, _ surroundings: Surroundings, hostsOf earlier: Preparation
+    _ given: Configuration, _ numbers: ServiceNumbers, _ surroundings: Surroundings, hostsOf earlier: Preparation,
+    lists texts: ListTexts = ListTexts()
   ) throws(StartError) {
+    let lists = (texts: texts, loaded: earlier.plan.lists)
     switch earlier.hosts {
     case .octets(let octets):
-      try self.init(given, numbers, surroundings, HostsReading(octets: octets), missingHosts: earlier.missingHosts)
+      try self.init(
+        given, numbers, surroundings, lists, HostsReading(octets: octets), missingHosts: earlier.missingHosts)
     case .large:
       let reading = HostsReading(given.names)
       if let failure = reading.failure { throw .other("hosts file \(failure)") }
-      try self.init(given, numbers, surroundings, reading, missingHosts: nil)
+      try self.init(given, numbers, surroundings, lists, reading, missingHosts: nil)
     }
   }
 
   private init(
-    _ given: Configuration, _ numbers: ServiceNumbers, _ surroundings: Surroundings, _ reading: HostsReading,
-    missingHosts: String?
+    _ given: Configuration, _ numbers: ServiceNumbers, _ surroundings: Surroundings,
+    _ lists: (texts: ListTexts, loaded: LoadedLists), _ reading: HostsReading, missingHosts: String?
   ) throws(StartError) {
     let configuration = given.withoutOurselves(surroundings.listeners, surroundings.logger)
     var numbers = numbers
@@ -101,7 +113,11 @@ struct Preparation: Sendable {
     let counters = configuration.rules.enumerated().map { numbers.rules.number(of: $1.name ?? "\($0 + 1)") }
     let plan = RoutingPlan(
       configuration, hosts: reading.file, searchDomains: system.searchDomains,
-      loopZone: surroundings.loopZone, instance: surroundings.instance, counters: counters, numbers: &numbers.routes)
+      loopZone: surroundings.loopZone, instance: surroundings.instance, counters: counters,
+      lists: {
+        LoadedLists(
+          configuration, $0, surroundings.lists, surroundings.listKey, keeping: lists.texts, after: lists.loaded)
+      }, numbers: &numbers.routes)
     guard let plan, let places = numbers.providers.assign(configuration.providers.map(\.meaning), kin: { $0 }) else {
       throw .other("too many rules or providers, those that are being replaced included")
     }

@@ -6,6 +6,7 @@
 import Configuration
 import EventLoop
 import Frontend
+import ListStore
 import Logging
 import MessageCache
 import Persistence
@@ -43,13 +44,18 @@ package final class Reloader {
   private var startedAt = BootInstant.now
   private var isReloading = false
   /// What triggers a rebuild.
-  private enum Reason { case file, network }
+  private enum Reason {
+    case file
+    /// The network or a list.
+    case surroundings
+  }
 
   private var reason = Reason.file
   /// The trigger of one more rebuild after this one: the file or the network may have changed since it was read.
   private var wanted: Reason?
   /// What a rebuild for the network has changed, for the log.
   private var followed = ""
+  private static let listsUpdated = "lists updated"
   private var report = ReloadReport()
   /// Callers that wait for the end of this reload, and of the next one.
   private var waiting: [CheckedContinuation<ReloadReport, Never>] = []
@@ -86,6 +92,7 @@ package final class Reloader {
     self.path = path
     self.logger = logger
     forwarder.tablesAreOutdated = { [weak self] in self?.followNetwork(hasResolvers: $0) }
+    forwarder.listsHaveChanged = { [weak self] in self?.begin(.surroundings) }
   }
 
   /// The network provides other search domains or prefixes: the tables follow at once, or after a pause since the last
@@ -94,7 +101,7 @@ package final class Reloader {
     guard !networkTimer.isSet || isBetweenNetworks && hasResolvers else { return }
     isBetweenNetworks = !hasResolvers
     networkTimer.set(after: pace.delay(at: .now, hasResolvers: hasResolvers), on: forwarder.loop) { [weak self] in
-      self?.begin(.network)
+      self?.begin(.surroundings)
     }
   }
 
@@ -110,11 +117,11 @@ package final class Reloader {
   /// Reloads the file. Returns at once; several calls during a reload cause one more.
   package func begin() { begin(.file) }
 
-  /// Rebuilds everything: from the file, or from the running configuration because the network has changed.
+  /// Rebuilds everything: from the file, or from the running configuration because the network or a list has changed.
   private func begin(_ reason: Reason) {
     forwarder.loop.assertCurrent()
     guard !isReloading else {
-      // A reload of the file includes the network.
+      // A reload of the file includes the network and the lists.
       if wanted != .file { wanted = reason }
       return
     }
@@ -128,11 +135,13 @@ package final class Reloader {
     let numbers = freeNumbers()
     let (path, surroundings, loop) = (path, forwarder.surroundings, forwarder.loop)
     let earlier = forwarder.preparation
+    let texts = forwarder.lists.texts
     loop.startTask { [self] in
       take(
         await BlockingTask.value("reload", on: loop) {
           reason == .file
-            ? Reading(path, numbers, surroundings, after: earlier) : Reading(numbers, surroundings, after: earlier)
+            ? Reading(path, numbers, surroundings, texts, after: earlier)
+            : Reading(numbers, surroundings, texts, after: earlier)
         })
     }
   }
@@ -143,7 +152,7 @@ package final class Reloader {
     guard !forwarder.isStopping else { return abandon() }
     do throws(StartError) {
       guard let preparation = reading.preparation else { return refuse(reading.mistakes) }
-      guard reason == .file else { return takeNetwork(of: preparation) }
+      guard reason == .file else { return takeSurroundings(of: preparation) }
       let providers = try forwarder.providers(for: preparation.configuration)
       didTake(preparation.configuration)
       report.fixedKeys = reading.fixedKeys
@@ -158,21 +167,23 @@ package final class Reloader {
     } catch { refuse(["\(error)"]) }
   }
 
-  /// Takes the same configuration for another network: only the tables change. Waiting questions, remembered failures
-  /// and negative answers stay: otherwise a network that changes often would cost transfers.
-  private func takeNetwork(of preparation: Preparation) {
+  /// Takes the same configuration for another network, or with other lists: only the tables change. Waiting questions,
+  /// remembered failures and negative answers stay: otherwise a network that changes often would cost transfers.
+  private func takeSurroundings(of preparation: Preparation) {
     let (access, previous) = (preparation.tables.access.allowed, forwarder.preparation.tables.access.allowed)
-    guard access != previous || preparation.plan.searchDomains != forwarder.preparation.plan.searchDomains else {
+    let isOther = access != previous || preparation.plan.searchDomains != forwarder.preparation.plan.searchDomains
+    guard isOther || preparation.plan.lists.table !== forwarder.preparation.plan.lists.table else {
+      forwarder.listsAreLoaded(preparation.plan.lists)
       return end([])
     }
-    followed = "search domains updated"
+    followed = isOther ? "search domains updated" : Reloader.listsUpdated
     if access != previous {
       followed = "listen.allow updated"
       let (added, removed) = (access.subtracting(previous), previous.subtracting(access))
       let texts = added.map { "+\($0)" }.sorted() + removed.map { "-\($0)" }.sorted()
       logger.info("listen.allow: the connected networks have changed: \(texts.joined(separator: ", "))")
     }
-    pace.begins(at: .now)
+    if isOther { pace.begins(at: .now) }
     let terms = RevisedTerms(from: forwarder.preparation, to: preparation)
     let old = OldTables(forwarder.preparation)
     forwarder.use(tablesOf: preparation)
@@ -180,11 +191,13 @@ package final class Reloader {
   }
 
   private func refuse(_ reasons: [String]) {
+    // Lists that have changed are tried again.
+    forwarder.lists.loaded([:], of: ListTexts(), in: .zero)
     switch reason {
     case .file:
       for line in reasons { logger.error("\(line)") }
       logger.error("configuration unchanged")
-    case .network:
+    case .surroundings:
       pace.begins(at: .now)
       let text = "what depends on the network is not updated, will be tried again: \(reasons.joined(separator: "; "))"
       forwarder.occasional.log(.error, reason: "network tables", now: BootInstant.now.nanoseconds, text)
@@ -209,7 +222,9 @@ package final class Reloader {
       if terms != nil || !isStill { isCacheClean = isStill }
       report.duration = .now - startedAt
       let milliseconds = report.duration.nanoseconds / 1_000_000
-      logger.info("\(reason == .file ? "configuration reloaded" : followed) in \(milliseconds) ms")
+      // The store of the lists says what has changed in them.
+      let level: Logger.Level = followed == Reloader.listsUpdated && reason != .file ? .debug : .info
+      logger.log(level: level, "\(reason == .file ? "configuration reloaded" : followed) in \(milliseconds) ms")
       end([])
     }
   }
@@ -291,7 +306,8 @@ private struct Reading: Sendable {
   ///
   /// A hosts file that was already unreadable is not a mistake: there is nothing of it to lose.
   init(
-    _ path: String, _ numbers: ServiceNumbers, _ surroundings: Preparation.Surroundings, after earlier: Preparation
+    _ path: String, _ numbers: ServiceNumbers, _ surroundings: Preparation.Surroundings, _ texts: ListTexts,
+    after earlier: Preparation
   ) {
     do throws(Mistakes) {
       let loaded = try Configuration.load(path: path)
@@ -300,7 +316,8 @@ private struct Reading: Sendable {
       fixedKeys = configuration.keepFixed(of: earlier.configuration)
       do throws(StartError) {
         preparation = try Preparation(
-          configuration, numbers, surroundings, needsHosts: configuration.names.hostsFile != earlier.missingHosts)
+          configuration, numbers, surroundings, lists: (texts, earlier.plan.lists),
+          needsHosts: configuration.names.hostsFile != earlier.missingHosts)
       } catch { mistakes = [error.description] }
     } catch {
       warnings = error.warnings.map(\.description)
@@ -308,10 +325,14 @@ private struct Reading: Sendable {
     }
   }
 
-  /// Rebuilds the running configuration for another network, with the same hosts file. Blocks: reads a large one again.
-  init(_ numbers: ServiceNumbers, _ surroundings: Preparation.Surroundings, after earlier: Preparation) {
+  /// Rebuilds the running configuration for another network or with other lists, with the same hosts file. Blocks: reads a
+  /// large one again.
+  init(
+    _ numbers: ServiceNumbers, _ surroundings: Preparation.Surroundings, _ texts: ListTexts, after earlier: Preparation
+  ) {
+    lowerPriority()
     do throws(StartError) {
-      preparation = try Preparation(earlier.configuration, numbers, surroundings, hostsOf: earlier)
+      preparation = try Preparation(earlier.configuration, numbers, surroundings, hostsOf: earlier, lists: texts)
     } catch { mistakes = [error.description] }
   }
 }

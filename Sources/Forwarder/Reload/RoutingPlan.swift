@@ -20,8 +20,8 @@ package struct RoutingPlan: Sendable {
   /// The sources of `table`, besides the hosts file.
   let rules: [RouteRule]
   let settings: SpecialNamesSettings
-  /// The names of the rules' lists; nil without lists.
-  let lists: ListTable?
+  /// The rules' lists.
+  let lists: LoadedLists
 
   /// Compiles a configuration.
   ///
@@ -31,13 +31,13 @@ package struct RoutingPlan: Sendable {
   ///   - loopZone: the zone of the names by which `LoopGuard` detects loops.
   ///   - instance: the address of names below `InstanceName.zone`.
   ///   - counters: of the rules, in their order.
-  ///   - lists: makes the table of lists for the rules' uses.
+  ///   - lists: loads the lists for the rules' uses.
   ///   - numbers: the numbers of rules' routes; updated for this plan.
   /// - Returns: nil if there are not enough numbers.
   init?(
     _ configuration: Configuration, hosts: HostsFile, searchDomains: [DomainName], loopZone: DomainName?,
     instance: IPAddress? = nil, counters: [UInt16?] = [],
-    lists: ([ListUse]) -> ListTable? = { _ in nil }, numbers: inout NumberRegistry<RouteMeaning>
+    lists: ([ListUse]) -> LoadedLists = { _ in LoadedLists() }, numbers: inout NumberRegistry<RouteMeaning>
   ) {
     let names = configuration.providers.map(\.meaning)
     let targets = configuration.rules.map { RoutingPlan.target(of: $0, configuration) }
@@ -87,7 +87,7 @@ package struct RoutingPlan: Sendable {
       routerRoute: hasLocalDNS ? Route.Number.router : nil)
     self.lists = lists(RouteRule.uses(of: rules))
     table = RouteTable(
-      rules: rules, hosts: hosts, settings: settings, hostsRoutes: hostsNumbers, lists: self.lists)
+      rules: rules, hosts: hosts, settings: settings, hostsRoutes: hostsNumbers, lists: self.lists.table)
   }
 
   private static func fixedRoutes(_ configuration: Configuration) -> [Route] {

@@ -26,7 +26,7 @@ package struct ProviderFactory {
   /// Stores what providers preserve across restarts.
   package let state: StateFolder
   /// Shared: the time that one provider reports helps the others.
-  let certificateClock = CertificateClock()
+  package let certificateClock = CertificateClock()
   /// Stores the units spent; nil if no provider has a budget.
   package var ledger: UnitLedger?
   /// Logs one line for the operator.
