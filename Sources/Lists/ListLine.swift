@@ -182,7 +182,8 @@ extension LineText {
     var index = 0
     while index < count {
       switch self[index] {
-      case UInt8(ascii: "="), UInt8(ascii: ":"), UInt8(ascii: ","), 0x20, 0x09: return index
+      case UInt8(ascii: "="), UInt8(ascii: ":"), UInt8(ascii: ","): return index
+      case let octet where isBlank(octet): return index
       default: index += 1
       }
     }

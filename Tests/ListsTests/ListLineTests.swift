@@ -27,7 +27,8 @@ import Testing
     ("0.0.0.0 x.example", "alone x.example"), ("127.0.0.1\tx.example", "alone x.example"),
     (":: x.example", "alone x.example"), ("::1 \t x.example", "alone x.example"),
     ("0.0.0.0 a.example b.example\tc.example", "alone a.example, alone b.example, alone c.example"),
-    ("0.0.0.0 x.example # why", "alone x.example"), ("127.0.0.1 localhost", "alone localhost"),
+    ("0.0.0.0 x.example # why", "alone x.example"), ("0.0.0.0\r\tx.example\r\r", "alone x.example"),
+    ("127.0.0.1 localhost", "alone localhost"),
     // v2fly's texts.
     ("domain:x.example", "subtree x.example"), ("full:x.example", "alone x.example"),
     ("x.example @ads", "subtree x.example"), ("x.example @!cn @ads", "subtree x.example"),
