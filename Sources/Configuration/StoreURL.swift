@@ -170,19 +170,7 @@ extension Form where Result == Configuration.StoreURL {
   }
 }
 
-/// The text with its percent-encoded octets decoded (RFC 3986 section 2.1); nil if that is not one line of UTF-8.
+/// The percent-decoded text; nil if that is not one line.
 private func percentDecoded(_ text: Substring) -> String? {
-  var octets: [UInt8] = []
-  var rest = text.utf8[...]
-  while let octet = rest.popFirst() {
-    guard octet == UInt8(ascii: "%") else {
-      octets.append(octet)
-      continue
-    }
-    let digits = rest.prefix(2).compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
-    guard digits.count == 2 else { return nil }
-    octets.append(UInt8(digits[0] << 4 | digits[1]))
-    rest = rest.dropFirst(2)
-  }
-  return String(validating: octets, as: UTF8.self).flatMap { Value.string($0).line }
+  PercentText.decode(text).flatMap { Value.string($0).line }
 }

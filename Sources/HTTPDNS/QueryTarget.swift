@@ -27,7 +27,7 @@ struct QueryTarget {
   /// Adds a parameter with a percent-encoded value; only RFC 3986's unreserved characters stay as they are.
   mutating func add(_ name: StaticString, encoding value: String) {
     begin(name)
-    octets.appendPercentEncoded(value)
+    PercentText.append(value, to: &octets)
   }
 
   /// Adds a parameter of the configuration. Every character of the name must be allowed in a query; the value is encoded.
@@ -35,7 +35,7 @@ struct QueryTarget {
     octets.append(separator)
     octets.append(name)
     octets.append(UInt8(ascii: "="))
-    octets.appendPercentEncoded(value)
+    PercentText.append(value, to: &octets)
     separator = UInt8(ascii: "&")
   }
 
@@ -119,42 +119,10 @@ func isPlainText(_ text: UnsafeRawBufferPointer, of name: DomainName) -> Bool {
   return true
 }
 
-/// Percent-encodes everything except RFC 3986's unreserved characters.
-func percentEncoded(_ text: String) -> String {
-  var octets: [UInt8] = []
-  octets.appendPercentEncoded(text)
-  return String(decoding: octets, as: UTF8.self)
-}
-
 extension [UInt8] {
   /// Appends a text, several times faster than through its UTF-8 view.
   mutating func append(_ text: String) {
     var text = text
     text.withUTF8 { append(contentsOf: $0) }
-  }
-
-  fileprivate mutating func appendPercentEncoded(_ text: String) {
-    for octet in text.utf8 {
-      if isUnreserved(octet) {
-        append(octet)
-      } else {
-        append(UInt8(ascii: "%"))
-        append(upperCaseDigit(octet >> 4))
-        append(upperCaseDigit(octet & 15))
-      }
-    }
-  }
-}
-
-private func upperCaseDigit(_ value: UInt8) -> UInt8 {
-  value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "A") + value - 10
-}
-
-private func isUnreserved(_ octet: UInt8) -> Bool {
-  switch octet {
-  case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"):
-    true
-  default: false
   }
 }

@@ -302,14 +302,6 @@ import Testing
     for (milliseconds, text) in texts { #expect(JSONText.seconds(.milliseconds(milliseconds)) == text) }
   }
 
-  @Test func `text survives its encoding in a URL`() {
-    for text in ["", "www.example.com.", "a b%/?&=#", "\\000\\.é\u{1F600}"] {
-      #expect(PercentText.decode(PercentText.encode(text)) == text)
-      #expect(PercentText.encode(text).allSatisfy { $0.isASCII && !" /?&=#".contains($0) })
-    }
-    for broken in ["%", "%4", "%zz", "%FF", "a%+1"] { #expect(PercentText.decode(broken) == nil) }
-  }
-
   @Test func `a part of one is never rounded up to all of it`() {
     #expect(percent(1) == "100.0 %" && percent(0.9999) == "99.9 %" && percent(0) == "0.0 %")
   }

@@ -44,4 +44,12 @@ import Testing
     var generator = SystemRandomNumberGenerator()
     return (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
   }
+
+  @Test func `text survives its encoding in a URL`() {
+    for text in ["", "www.example.com.", "a b%/?&=#", "\\000\\.é\u{1F600}"] {
+      #expect(PercentText.decode(PercentText.encode(text)) == text)
+      #expect(PercentText.encode(text).allSatisfy { $0.isASCII && !" /?&=#".contains($0) })
+    }
+    for broken in ["%", "%4", "%zz", "%FF", "a%+1"] { #expect(PercentText.decode(broken) == nil) }
+  }
 }

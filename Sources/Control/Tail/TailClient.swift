@@ -1,5 +1,6 @@
 // TailClient.swift -- reads answered queries from the daemon until either side closes.
 
+import DNSWire
 import EventLoop
 import Glibc
 

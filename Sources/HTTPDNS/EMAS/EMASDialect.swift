@@ -23,7 +23,7 @@ public struct EMASDialect: BatchDialect {
   ///   - parameters: parameters of the account's own, whose names need no encoding. The signature does not cover them.
   ///   - isEncrypted: whether transfers use HTTPS; only the price depends on it.
   public init(accountID: String, secretKey: Secret?, parameters: [String: String] = [:], isEncrypted: Bool) {
-    pathPrefix = "/\(percentEncoded(accountID))/\(secretKey == nil ? "" : "sign_")"
+    pathPrefix = "/\(PercentText.encode(accountID))/\(secretKey == nil ? "" : "sign_")"
     self.secretKey = secretKey
     self.parameters = EMAS.sorted(parameters)
     billing = EMAS.billing(isEncrypted: isEncrypted)

@@ -33,7 +33,7 @@ public struct EMASSchedule: Sendable {
   /// Creates the request for the servers of an account in a region: `cn`, `hk`, `sg`, `de` or `us`, or the nearest ones
   /// (`global`).
   public init(accountID: String, region: String = "global") {
-    var target = QueryTarget(path: "/\(percentEncoded(accountID))/ss")
+    var target = QueryTarget(path: "/\(PercentText.encode(accountID))/ss")
     target.add("region", encoding: region)
     self.target = target.text
   }
