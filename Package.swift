@@ -86,7 +86,7 @@ let layer1: [Target] =
 // MessageCache, ListStore HTTPClient and Persistence, Fleet Store and Persistence, Ranking and Refresh the cache and what
 // they work with.
 let layer2: [Target] =
-  module("HTTPDNS", ["DNSWire", "Ciphers", "HTTPMessage", "JSON"], data: true)
+  module("HTTPDNS", ["DNSWire", "Ciphers", "Configuration", "HTTPMessage", "JSON"], data: true)
   + module("MessageCache", ["DNSWire", "CHotPath"])
   + module("Routing", ["DNSWire", "FairShares", "Files", "Lists", "PublicSuffixes"])
   + module("Listener", ["EventLoop", "FairShares", "CSocket", "CEvent"])

@@ -1,6 +1,7 @@
 // EMASDialectTests.swift -- version 1 of the EMAS API: what is sent, and what replies mean.
 
 import Ciphers
+import Configuration
 import DNSWire
 import HTTPMessage
 import Testing
@@ -197,7 +198,7 @@ import Testing
   }
 
   @Test func `each name and family with addresses costs 1, 3, 5 or 8 units, a transfer nothing`() throws {
-    func v2(_ aes: EMASv2Dialect.CipherMode?, _ isEncrypted: Bool) -> Billing {
+    func v2(_ aes: Configuration.AESMode?, _ isEncrypted: Bool) -> Billing {
       emasV2Dialect(aes: aes, isEncrypted: isEncrypted).billing
     }
     let prices = [unsigned.billing, v2(nil, false), v2(.cbc, false), v2(.gcm, false)].map(\.unitsPerAnswer)

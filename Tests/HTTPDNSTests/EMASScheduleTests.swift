@@ -9,10 +9,7 @@ import Testing
 @Suite struct EMASScheduleTests {
   let schedule = EMASSchedule(accountID: "100000")
 
-  private func servers(_ body: String) throws -> [ListedServer]? {
-    guard case .servers(let servers) = try schedule.outcome(from: json(body)) else { return nil }
-    return servers
-  }
+  private func servers(_ body: String) throws -> [ListedServer] { try schedule.servers(from: json(body)) }
 
   private func server(_ address: String, _ port: UInt16? = nil) -> ListedServer {
     ListedServer(.address(IPAddress(text: address)!), port: port)
@@ -46,29 +43,29 @@ import Testing
     let ipv4 = (1...40).map { #""192.0.2.\#($0)""# }.joined(separator: ",")
     let ipv6 = (1...40).map { #""2001:db8::\#($0)""# }.joined(separator: ",")
     let listed = try servers(#"{"service_ip":[\#(ipv4)],"service_ipv6":[\#(ipv6)]}"#)
-    #expect(listed?.count == 32)
-    #expect(listed?.first == server("192.0.2.1") && listed?.last == server("2001:db8::16"))
+    #expect(listed.count == 32)
+    #expect(listed.first == server("192.0.2.1") && listed.last == server("2001:db8::16"))
   }
 
   @Test func `a service that is switched off has no servers`() throws {
-    #expect(try schedule.outcome(from: json(#"{"service_status":"disable"}"#)) == .disabled)
+    #expect(try servers(#"{"service_status":"disable"}"#) == [])
     let body = #"{"service_status":"disable","service_ip":["192.0.2.1"]}"#
-    #expect(try schedule.outcome(from: json(body)) == .disabled)
+    #expect(try servers(body) == [])
   }
 
   @Test(arguments: [
     "{}", "[]", #"{"service_ip":[]}"#, #"{"service_ip":["x"],"service_ipv6":[]}"#, #"{"service_ip":{}}"#,
   ])
   func `a reply without a server is no schedule`(body: String) {
-    #expect(throws: HTTPDNSFailure.unreadable(.noServers(.noError))) { try schedule.outcome(from: json(body)) }
+    #expect(throws: HTTPDNSFailure.unreadable(.noServers(.noError))) { try schedule.servers(from: json(body)) }
   }
 
   @Test func `error codes and statuses count as they do in answers`() {
     let invalid = json(#"{"code":"InvalidAccount"}"#, status: 403)
-    #expect(throws: HTTPDNSFailure.account) { try schedule.outcome(from: invalid) }
-    #expect(throws: HTTPDNSFailure.status(502)) { try schedule.outcome(from: json("", status: 502)) }
+    #expect(throws: HTTPDNSFailure.account) { try schedule.servers(from: invalid) }
+    #expect(throws: HTTPDNSFailure.status(502)) { try schedule.servers(from: json("", status: 502)) }
     #expect(throws: HTTPDNSFailure.unreadable(.mediaType)) {
-      try schedule.outcome(from: json(#"{"service_ip":["192.0.2.1"]}"#, contentType: "text/html"))
+      try schedule.servers(from: json(#"{"service_ip":["192.0.2.1"]}"#, contentType: "text/html"))
     }
   }
 }

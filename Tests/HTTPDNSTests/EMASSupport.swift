@@ -1,6 +1,7 @@
 // EMASSupport.swift -- dialects, vectors and replies that the tests of EMAS share.
 
 import Ciphers
+import Configuration
 import DNSWire
 import Foundation
 import HTTPMessage
@@ -64,7 +65,7 @@ let emasV2 = emasV2Dialect()
 
 /// A dialect of version 2 whose initialisation vectors count from 0.
 func emasV2Dialect(
-  aes: EMASv2Dialect.CipherMode? = nil, secretKey: Secret? = emasKey, isEncrypted: Bool = true
+  aes: Configuration.AESMode? = nil, secretKey: Secret? = emasKey, isEncrypted: Bool = true
 ) -> EMASv2Dialect {
   try! EMASv2Dialect(
     accountID: "100000", secretKey: secretKey, aesSecretKey: aes.map { _ in emasAESKey }, aesMode: aes ?? .cbc,
@@ -98,7 +99,7 @@ func noData(isAmbiguous: Bool = true) -> Result<HTTPDNSAnswer, HTTPDNSFailure> {
 }
 
 /// A body of version 2 with those answers, encrypted where there is a mode.
-func v2Body(_ answers: String, aes: EMASv2Dialect.CipherMode? = nil) -> String {
+func v2Body(_ answers: String, aes: Configuration.AESMode? = nil) -> String {
   let data = #"{"cip":"203.0.113.9","answers":[\#(answers)]}"#
   guard let aes else { return #"{"code":"success","mode":"0","data":\#(data)}"# }
   let mode: BlockCipher.Mode = aes == .gcm ? .aesGCM : .aesCBC

@@ -1,6 +1,7 @@
 // EMASv2DialectTests.swift -- version 2 of the EMAS API: signatures, encryption, and what replies mean.
 
 import Ciphers
+import Configuration
 import DNSWire
 import HTTPMessage
 import Testing
@@ -33,7 +34,7 @@ import Testing
   }
 
   @Test func `an encrypted request holds names, families and address in the ciphertext only`() throws {
-    for (aes, mode) in [(EMASv2Dialect.CipherMode.cbc, BlockCipher.Mode.aesCBC), (.gcm, .aesGCM)] {
+    for (aes, mode) in [(Configuration.AESMode.cbc, BlockCipher.Mode.aesCBC), (.gcm, .aesGCM)] {
       let request = emasV2Dialect(aes: aes).request(
         for: batch(["a.example", "b.example"], [.a, .aaaa], subnet: "203.0.113.0/24"), unixTime: 0)
       let sealed = try #require(parameters(request.target).first { $0.hasPrefix("enc=") }?.dropFirst(4))
@@ -106,7 +107,7 @@ import Testing
       let body = v2Body(good).replacing(#""mode":"0""#, with: #""mode":\#(mode)"#)
       #expect(outcomes(batch([www]), json(body), emasV2) == expected, "\(mode)")
     }
-    for (aes, number) in [(EMASv2Dialect.CipherMode.cbc, 1), (.gcm, 2)] {
+    for (aes, number) in [(Configuration.AESMode.cbc, 1), (.gcm, 2)] {
       let body = v2Body(good, aes: aes).replacing(#""mode":"\#(number)""#, with: #""mode":\#(number)"#)
       #expect(body.contains(#""mode":\#(number),"#))
       #expect(outcomes(batch([www]), json(body), emasV2Dialect(aes: aes)) == expected)
@@ -118,7 +119,7 @@ import Testing
   }
 
   @Test func `a reply in another mode than the request's is refused`() {
-    let modes: [EMASv2Dialect.CipherMode?] = [nil, .cbc, .gcm]
+    let modes: [Configuration.AESMode?] = [nil, .cbc, .gcm]
     for sent in modes {
       for received in modes where received != sent {
         let results = outcomes(batch([www]), json(v2Body(good, aes: received)), emasV2Dialect(aes: sent))
@@ -128,12 +129,12 @@ import Testing
   }
 
   @Test func `ciphertext that was changed, cut or made with another key is refused`() throws {
-    func result(_ data: String, _ aes: EMASv2Dialect.CipherMode) -> Result<HTTPDNSAnswer, HTTPDNSFailure>? {
+    func result(_ data: String, _ aes: Configuration.AESMode) -> Result<HTTPDNSAnswer, HTTPDNSFailure>? {
       let body = #"{"code":"success","mode":\#(aes == .gcm ? 2 : 1),"data":"\#(data)"}"#
       return outcomes(batch([www]), json(body), emasV2Dialect(aes: aes)).first
     }
     let unreadable: Result<HTTPDNSAnswer, HTTPDNSFailure> = .failure(.unreadable(.cipher))
-    for aes in [EMASv2Dialect.CipherMode.cbc, .gcm] {
+    for aes in [Configuration.AESMode.cbc, .gcm] {
       for data in ["", "AAAA", "!!!!", "AAA", String(repeating: "A", count: 16), String(repeating: "A", count: 60)] {
         #expect(result(data, aes) == unreadable, "\(data)")
       }
@@ -179,7 +180,7 @@ import Testing
   }
 
   @Test func `parameters of the account's own are signed, or encrypted with the name`() throws {
-    func target(_ aes: EMASv2Dialect.CipherMode?) throws -> String {
+    func target(_ aes: Configuration.AESMode?) throws -> String {
       try EMASv2Dialect(
         accountID: "100000", secretKey: emasKey, aesSecretKey: aes.map { _ in emasAESKey }, aesMode: .cbc,
         parameters: ["sdns-isp": "mobile"], isEncrypted: true, random: { (0..<$0).map { UInt8($0) } }

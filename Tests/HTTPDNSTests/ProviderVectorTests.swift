@@ -1,6 +1,7 @@
 // ProviderVectorTests.swift -- the vectors of Data/provider_vectors.json for the dialects that exist.
 
 import Ciphers
+import Configuration
 import DNSWire
 import Foundation
 import HTTPMessage
@@ -57,7 +58,7 @@ struct ExpectedAnswer: Sendable {
   @Test func `alidns keys are the published ones`() {
     #expect(vectors.alibaba_pdns.key.count == 7)
     for vector in vectors.alibaba_pdns.key {
-      let credential = AliDNSDialect.Credential(
+      let credential = Configuration.AliDNSAccount(
         accountID: vector.uid, accessKeyID: vector.access_key_id, accessKeySecret: Secret(vector.access_key_secret))
       #expect(credential.key(name: vector.name, timestamp: vector.ts) == vector.key, "\(vector.name)")
     }
@@ -67,7 +68,7 @@ struct ExpectedAnswer: Sendable {
     for vector in vectors.alibaba_pdns.key where vector.name == vector.name.lowercased() && !vector.name.hasSuffix(".")
     {
       let dialect = AliDNSDialect(
-        credential: AliDNSDialect.Credential(
+        account: Configuration.AliDNSAccount(
           accountID: vector.uid, accessKeyID: vector.access_key_id,
           accessKeySecret: Secret(vector.access_key_secret)),
         form: vector.path.hasSuffix("&short=1") ? .short : .full, isEncrypted: true)

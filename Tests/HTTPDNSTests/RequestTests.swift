@@ -1,6 +1,7 @@
 // RequestTests.swift -- what dialects send, and what they never send.
 
 import Ciphers
+import Configuration
 import DNSWire
 import HTTPMessage
 import Testing
@@ -9,7 +10,7 @@ import Testing
 
 @Suite struct RequestTests {
   let signed = AliDNSDialect(
-    credential: AliDNSDialect.Credential(
+    account: Configuration.AliDNSAccount(
       accountID: "acc&count", accessKeyID: "key id/+", accessKeySecret: Secret("canary-secret")),
     isEncrypted: false)
 

@@ -44,8 +44,8 @@ func soa(_ ttl: UInt32, minimum: UInt32) -> ResourceRecord {
 let google = JSONDialect(flavour: .google, path: "/resolve")
 let cloudflare = JSONDialect(flavour: .cloudflare, path: "/dns-query")
 let generic = JSONDialect(flavour: .generic, path: "/dns-query")
-let alidns = AliDNSDialect(credential: nil, isEncrypted: true)
-let shortAliDNS = AliDNSDialect(credential: nil, form: .short, isEncrypted: true)
+let alidns = AliDNSDialect(account: nil, isEncrypted: true)
+let shortAliDNS = AliDNSDialect(account: nil, form: .short, isEncrypted: true)
 let post = MessageDialect(method: .post)
 
 /// What a body of the JSON form says in `Answer` and `Authority`, wrapped into everything else that it has.

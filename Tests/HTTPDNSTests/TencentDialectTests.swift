@@ -1,6 +1,7 @@
 // TencentDialectTests.swift -- what Tencent's dialect sends, the vectors of its replies, and what it never shows.
 
 import Ciphers
+import Configuration
 import DNSWire
 import HTTPDNS
 import HTTPMessage
@@ -74,7 +75,7 @@ import Testing
   }
 
   @Test func `AES never has the same initialisation vector twice`() {
-    let dialect = TencentDialect(credential: .aes(id: "1", key: Secret("AesKey0123456789")))
+    let dialect = TencentDialect(account: .aes(id: "1", key: Secret("AesKey0123456789")))
     let sent = (0..<50).map { _ in target(dialect, Tencent.batch([www])).dropFirst(6).prefix(64) }
     #expect(Set(sent.map { $0.prefix(32) }).count == 50)
     for text in sent {
@@ -84,8 +85,8 @@ import Testing
   }
 
   @Test func `keys are cut and filled as the provider's programs do it`() {
-    func dn(_ credential: TencentDialect.Credential) -> Substring {
-      target(TencentDialect(credential: credential) { Array(0..<UInt8($0)) }, Tencent.batch([www]))
+    func dn(_ credential: Configuration.TencentAccount) -> Substring {
+      target(TencentDialect(account: credential) { Array(0..<UInt8($0)) }, Tencent.batch([www]))
         .dropFirst(6).prefix { $0 != "&" }
     }
     func plain(_ cipher: BlockCipher, _ vector: [UInt8]) -> String {
@@ -103,21 +104,21 @@ import Testing
   }
 
   @Test func `a request says until when it is valid if it has to`() {
-    let https = TencentDialect(credential: .https(token: Secret("1"), id: nil), lifetime: 600)
+    let https = TencentDialect(account: .https(token: Secret("1"), id: nil), lifetime: 600)
     let sent = https.request(for: Tencent.batch([www, "b.example"]), unixTime: 1_700_000_000).target
     #expect(sent.hasPrefix("/d?dn=\(www),b.example;1700000600&token=1&"))
-    let des = TencentDialect(credential: .des(id: "1", key: Secret("DesKey01")), lifetime: 60)
+    let des = TencentDialect(account: .des(id: "1", key: Secret("DesKey01")), lifetime: 60)
     let plain = Tencent.desCipher.encrypt(Array("\(www);1700000060".utf8), vector: [])
     let target = des.request(for: Tencent.batch([www]), unixTime: 1_700_000_000).target
     #expect(target.hasPrefix("/d?dn=\(Hexadecimal.encode(plain))&"))
   }
 
   @Test func `a path of one's own is used, and values of the configuration cannot add parameters`() {
-    let dialect = TencentDialect(credential: .https(token: Secret("1&x=2"), id: "3&y"), path: "/own?z=1")
+    let dialect = TencentDialect(account: .https(token: Secret("1&x=2"), id: "3&y"), path: "/own?z=1")
     #expect(
       target(dialect, Tencent.batch([www]))
         == "/own?z=1&dn=\(www)&token=1%26x%3D2&clientip=1&ttl=1&query=1&id=3%26y")
-    let anonymous = TencentDialect(credential: .https(token: Secret("1"), id: nil))
+    let anonymous = TencentDialect(account: .https(token: Secret("1"), id: nil))
     #expect(!target(anonymous, Tencent.batch([www])).contains("id="))
   }
 
@@ -200,12 +201,12 @@ import Testing
   }
 
   @Test func `no credential shows itself, and no name in a log`() {
-    let credentials: [TencentDialect.Credential] = [
+    let credentials: [Configuration.TencentAccount] = [
       .https(token: Secret("canary-token"), id: "canary-id"), .aes(id: "canary-id", key: Secret("canary-key")),
       .des(id: "canary-id", key: Secret("canary-key")),
     ]
     for credential in credentials {
-      let dialect = TencentDialect(credential: credential)
+      let dialect = TencentDialect(account: credential)
       let request = dialect.request(for: Tencent.batch(["private.example.com"]), unixTime: 0)
       var shown = "\(dialect) \(String(reflecting: dialect)) \([dialect]) \(credential) \([credential]) \(request)"
       shown += String(reflecting: credential) + String(reflecting: request)

@@ -225,7 +225,7 @@ import Testing
     // An initialisation vector with nothing behind it.
     #expect(whole(Tencent.body(String(reply.aes_hex.prefix(32))), Tencent.aes) == .unreadable(.syntax))
     for vector in TencentVectors.all.response_plaintexts where !vector.plain.isEmpty {
-      let other = TencentDialect(credential: .des(id: "1", key: Secret("OtherKey")))
+      let other = TencentDialect(account: .des(id: "1", key: Secret("OtherKey")))
       #expect(whole(Tencent.body(vector.des_hex), other) == .unreadable(.syntax), "\(vector.case)")
     }
   }

@@ -28,12 +28,12 @@ struct TencentVectors: Decodable {
 
 /// The vectors' accounts.
 enum Tencent {
-  static let https = TencentDialect(credential: .https(token: Secret("123456789"), id: "1234"))
+  static let https = TencentDialect(account: .https(token: Secret("123456789"), id: "1234"))
   /// Its initialisation vectors are the vectors' `00..0f`.
-  static let aes = TencentDialect(credential: .aes(id: "1234", key: Secret("AesKey0123456789"))) { count in
+  static let aes = TencentDialect(account: .aes(id: "1234", key: Secret("AesKey0123456789"))) { count in
     Array(0..<UInt8(count))
   }
-  static let des = TencentDialect(credential: .des(id: "1234", key: Secret("DesKey01")))
+  static let des = TencentDialect(account: .des(id: "1234", key: Secret("DesKey01")))
 
   static let desCipher = BlockCipher(.desECB, key: Array("DesKey01".utf8))
   static let aesCipher = BlockCipher(.aesCBC, key: Array("AesKey0123456789".utf8))

@@ -23,7 +23,7 @@ import Testing
     _ server: TencentServer, _ settings: Configuration.Provider = Configuration.Provider.tested(name: "first")
   ) -> HTTPDNSProvider {
     HTTPDNSProvider(
-      settings, dialect: TencentDialect(credential: .https(token: Secret("token"), id: nil)),
+      settings, dialect: TencentDialect(account: .https(token: Secret("token"), id: nil)),
       servers: [ProviderServer("server", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in server }], loop: loop)
   }
 

@@ -185,20 +185,20 @@ import Testing
   }
 
   @Test func `the billed budget applies if any provider bills`() {
-    let credential = AliDNSDialect.Credential(
+    let credential = Configuration.AliDNSAccount(
       accountID: "1", accessKeyID: "id", accessKeySecret: Secret("secret"))
     let dialects: [(any Dialect, RefreshPrice)] = [
       (JSONDialect(flavour: .generic, path: "/resolve"), .free),
-      (AliDNSDialect(credential: nil, isEncrypted: true), .free),
+      (AliDNSDialect(account: nil, isEncrypted: true), .free),
       (
-        AliDNSDialect(credential: credential, isEncrypted: true),
+        AliDNSDialect(account: credential, isEncrypted: true),
         RefreshPrice(isBilled: true, perTransfer: 5, perAnswer: 0)
       ),
       (
         EMASDialect(accountID: "1", secretKey: nil, isEncrypted: true),
         RefreshPrice(isBilled: true, perTransfer: 0, perAnswer: 5)
       ),
-      (TencentDialect(credential: .https(token: Secret("token"), id: nil)), Self.billed),
+      (TencentDialect(account: .https(token: Secret("token"), id: nil)), Self.billed),
     ]
     for (dialect, price) in dialects {
       let provider = HTTPDNSProvider(

@@ -62,7 +62,7 @@ import Testing
         + #""Answer":[{"name":"www.example.com.","TTL":300,"type":1,"data":"192.0.2.7"}]}"#)
     let scene = ProviderScene(
       [Scene.always(answer)], .tested(name: "first", unitsPerDay: 12),
-      dialect: AliDNSDialect(credential: nil, isEncrypted: true))
+      dialect: AliDNSDialect(account: nil, isEncrypted: true))
     for _ in 0..<10 { scene.ask() }
     #expect(scene.servers[0].sent.count == 3)
     #expect(scene.provider.counters.values.units == 15)
@@ -75,7 +75,7 @@ import Testing
   private func ofFiveUnits(_ loop: SimulatedLoop = SimulatedLoop(), ledger: UnitLedger? = nil) -> ProviderScene {
     ProviderScene(
       on: loop, [Scene.always(ProviderLimitTests.good, after: .seconds(1))], .tested(name: "first", unitsPerDay: 5),
-      dialect: AliDNSDialect(credential: nil, isEncrypted: true), ledger: ledger)
+      dialect: AliDNSDialect(account: nil, isEncrypted: true), ledger: ledger)
   }
 
   @Test func `what is in flight at a reload counts for the provider after it`() {
@@ -108,7 +108,7 @@ import Testing
   @Test func `questions that wait for a server's name keep to the day's units`() {
     let scene = ProviderScene(
       [Scene.always(ProviderLimitTests.good)], .tested(name: "first", unitsPerDay: 5),
-      dialect: AliDNSDialect(credential: nil, isEncrypted: true), lookUp: .milliseconds(200))
+      dialect: AliDNSDialect(account: nil, isEncrypted: true), lookUp: .milliseconds(200))
     let results = scene.askAtOnce((0..<20).map { "n\($0).example" })
     #expect(scene.servers[0].sent.count == 1)
     #expect(results.count { $0.failure?.consequence == .notAsked } == 19)
@@ -118,7 +118,7 @@ import Testing
     // The machine's clock is before the day of the build, and no reply says what time it is.
     let scene = ProviderScene(
       [Scene.always(ProviderLimitTests.good)], .tested(name: "first", unitsPerDay: 50),
-      dialect: AliDNSDialect(credential: nil, isEncrypted: true),
+      dialect: AliDNSDialect(account: nil, isEncrypted: true),
       certificateClock: CertificateClock(buildTime: 2_000_000_000) { 0 })
     let question = HTTPDNSQuestion(name: DomainName(text: www)!, type: .a)
     #expect(scene.provider.reasonToSkip(question, mayFallBack: false) { true } == nil)
@@ -141,7 +141,7 @@ import Testing
       body: Array(#"{"Status":0,"Question":{"name":"www.example.com.","type":1},"Answer":[]}"#.utf8), timesSent: 3)
     let scene = ProviderScene(
       [{ [failure] number in (isAnswered || number > 0 ? .response(answer) : .failure(failure), .milliseconds(10)) }],
-      .tested(name: "first", unitsPerDay: 1000), dialect: AliDNSDialect(credential: nil, isEncrypted: true))
+      .tested(name: "first", unitsPerDay: 1000), dialect: AliDNSDialect(account: nil, isEncrypted: true))
     scene.ask()
     #expect(scene.provider.counters.values.units == (isAnswered ? 15 : 30))
   }
@@ -150,7 +150,7 @@ import Testing
     var repeats = 0
     let scene = ProviderScene(
       [Scene.always(ProviderLimitTests.empty)],
-      .tested(name: "first", unitsPerDay: 40), dialect: AliDNSDialect(credential: nil, isEncrypted: true))
+      .tested(name: "first", unitsPerDay: 40), dialect: AliDNSDialect(account: nil, isEncrypted: true))
     scene.servers[0].whileInFlight = { owner in
       while owner?.mayRepeat() == true { repeats += 1 }
     }
@@ -160,7 +160,7 @@ import Testing
     #expect(scene.provider.limits.unitsInFlight == 0)
     let slow = ProviderScene(
       [Scene.always(ProviderLimitTests.empty)], .tested(name: "first", requestsPerSecond: 3),
-      dialect: AliDNSDialect(credential: nil, isEncrypted: true))
+      dialect: AliDNSDialect(account: nil, isEncrypted: true))
     slow.servers[0].whileInFlight = scene.servers[0].whileInFlight
     repeats = 0
     #expect(slow.ask().isAnswer)
@@ -170,7 +170,7 @@ import Testing
   @Test func `near the end of a day's units new names are refused, and known ones are still asked for`() {
     let scene = ProviderScene(
       [Scene.always(ProviderLimitTests.empty)], .tested(name: "first", unitsPerDay: 50, unitsReserve: 0.2),
-      dialect: AliDNSDialect(credential: nil, isEncrypted: true))
+      dialect: AliDNSDialect(account: nil, isEncrypted: true))
     for _ in 0..<8 {
       #expect(scene.provider.limits.refusalOfNewNames() == nil)
       #expect(scene.ask().isAnswer)

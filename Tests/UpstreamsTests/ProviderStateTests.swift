@@ -394,7 +394,7 @@ import Testing
   @Test func `the clock is learned from authenticated responses only`() {
     func times(isVerified: Bool) -> [Int64] {
       let signing = AliDNSDialect(
-        credential: .init(accountID: "1", accessKeyID: "2", accessKeySecret: Secret("3")), isEncrypted: isVerified)
+        account: .init(accountID: "1", accessKeyID: "2", accessKeySecret: Secret("3")), isEncrypted: isVerified)
       let loop = SimulatedLoop()
       let scene = ProviderScene(
         on: loop,
@@ -420,7 +420,7 @@ import Testing
   // MARK: Names without answers
 
   @Test func `an empty answer that may mean "not in the list" is not paid for again, until it is forgotten`() throws {
-    let dialect = AliDNSDialect(credential: nil, form: .short, isEncrypted: true)
+    let dialect = AliDNSDialect(account: nil, form: .short, isEncrypted: true)
     let remembering = ProviderScene([Scene.always(.json("[]"))], dialect: dialect)
     for _ in 0..<10 { #expect(try remembering.ask().get().answer.isEmptyAmbiguous) }
     #expect(remembering.servers[0].sent.count == 1)

@@ -1,6 +1,7 @@
 // AliDNSDialect.swift -- Alibaba Cloud DNS: public DNS and "Mobile Resolution HTTPDNS", signed and unsigned.
 
 import Ciphers
+import Configuration
 import DNSWire
 import HTTPMessage
 import JSON
@@ -8,33 +9,6 @@ import JSON
 /// `GET /resolve` (alibabacloud.com/help/en/dns/httpdns-doh-json-api), signed as the provider's own SDK does it
 /// (github.com/aliyun/alibaba-pdns-sdk-c).
 public struct AliDNSDialect: Dialect {
-  /// An account and the access key that signs its requests.
-  public struct Credential: Sendable {
-    let accountID: String
-    let accessKeyID: String
-    let accessKeySecret: Secret
-
-    /// None of the values is checked.
-    public init(accountID: String, accessKeyID: String, accessKeySecret: Secret) {
-      self.accountID = accountID
-      self.accessKeyID = accessKeyID
-      self.accessKeySecret = accessKeySecret
-    }
-
-    /// Returns `key`: the lower-case hexadecimal SHA-256 of account, secret, time, name and access key ID,
-    /// concatenated. The name is hashed octet by octet as it is sent. The signature covers nothing else of the request.
-    func key(name: String, timestamp: String) -> String {
-      var message: [UInt8] = []
-      message.reserveCapacity(256)
-      message.append(accountID)
-      message.append(contentsOf: accessKeySecret.reveal)
-      message.append(timestamp)
-      message.append(name)
-      message.append(accessKeyID)
-      return Hexadecimal.encode(Digest.sha256(message))
-    }
-  }
-
   /// The form of a reply.
   public enum Form: Hashable, Sendable {
     /// An object with status, records and TTLs.
@@ -46,21 +20,23 @@ public struct AliDNSDialect: Dialect {
   /// The TTL in seconds of an address in a short reply, which has none: the minimum that the provider's own SDK uses.
   static let shortTTL: UInt32 = 60
 
-  private let credential: Credential?
+  private let account: Configuration.AliDNSAccount?
   private let form: Form
   private let path: String
   /// An HTTPS transfer costs as much as five HTTP transfers.
   public let billing: Billing
 
   /// - Parameters:
-  ///   - credential: nil for the public service, which takes unsigned requests.
+  ///   - account: nil for the public service, which takes unsigned requests.
   ///   - isEncrypted: whether transfers use HTTPS; only the price depends on it.
-  public init(credential: Credential?, form: Form = .full, isEncrypted: Bool, path: String = "/resolve") {
-    self.credential = credential
+  public init(
+    account: Configuration.AliDNSAccount?, form: Form = .full, isEncrypted: Bool, path: String = "/resolve"
+  ) {
+    self.account = account
     self.form = form
     self.path = path
     billing = Billing(
-      unitsPerTransfer: isEncrypted ? 5 : 1, isBilled: credential != nil,
+      unitsPerTransfer: isEncrypted ? 5 : 1, isBilled: account != nil,
       source: "Alibaba Cloud DNS, HTTPDNS SDK guides: HTTPS is billed at five times the price of HTTP")
   }
 
@@ -78,12 +54,12 @@ public struct AliDNSDialect: Dialect {
     var target = QueryTarget(path: path)
     target.add("name", plain: name)
     target.add("type", plain: String(question.type.rawValue))
-    if let credential {
+    if let account {
       let timestamp = String(unixTime)
-      target.add("uid", encoding: credential.accountID)
+      target.add("uid", encoding: account.accountID)
       target.add("ts", plain: timestamp)
-      target.add("key", plain: credential.key(name: name, timestamp: timestamp))
-      target.add("ak", encoding: credential.accessKeyID)
+      target.add("key", plain: account.key(name: name, timestamp: timestamp))
+      target.add("ak", encoding: account.accessKeyID)
     }
     if let subnet = question.clientSubnet { target.addClientSubnet(subnet) }
     if form == .short { target.add("short", plain: "1") }
@@ -129,4 +105,17 @@ extension AliDNSDialect: Concealed {
   public var description: String { "alidns" }
 }
 
-extension AliDNSDialect.Credential: Concealed {}
+extension Configuration.AliDNSAccount {
+  /// Returns `key`: the lower-case hexadecimal SHA-256 of account, secret, time, name and access key ID,
+  /// concatenated. The name is hashed octet by octet as it is sent. The signature covers nothing else of the request.
+  func key(name: String, timestamp: String) -> String {
+    var message: [UInt8] = []
+    message.reserveCapacity(256)
+    message.append(accountID)
+    message.append(contentsOf: accessKeySecret.reveal)
+    message.append(timestamp)
+    message.append(name)
+    message.append(accessKeyID)
+    return Hexadecimal.encode(Digest.sha256(message))
+  }
+}

@@ -1,16 +1,10 @@
 // ServerList.swift -- reads the servers that Alibaba Cloud DNS publishes for its clients as SRV records.
 
+import Configuration
 import DNSWire
 
 /// A server that a provider announces to its clients.
 public struct ListedServer: Hashable, Sendable {
-  /// The address or name to connect to.
-  public enum Host: Hashable, Sendable {
-    case address(IPAddress)
-    /// A name, which the client has to resolve first.
-    case name(DomainName)
-  }
-
   /// The address or name to connect to.
   public var host: Host
   /// The port; nil means the default port of the scheme.
@@ -83,7 +77,7 @@ public struct ServerList: Hashable, Sendable {
       server = ListedServer(host, port: port)
     }
 
-    private static func host(_ target: DomainName) -> (Kind, ListedServer.Host)? {
+    private static func host(_ target: DomainName) -> (Kind, Host)? {
       guard target.isPlain, !target.isRoot else { return nil }
       let text = plainText(of: target)
       guard let dot = text.lastIndex(of: ".") else { return nil }

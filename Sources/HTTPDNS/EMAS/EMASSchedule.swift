@@ -1,6 +1,7 @@
 // EMASSchedule.swift -- asks EMAS for its current servers.
 
 import Ciphers
+import Configuration
 import DNSWire
 import HTTPMessage
 import JSON
@@ -11,14 +12,6 @@ import JSON
 /// The request is not signed. The signature is optional, the provider's mobile SDKs send none, and its documents
 /// disagree about it (MD5 or HMAC-MD5, the current time or an expiry): a wrong signature fails where none is needed.
 public struct EMASSchedule: Sendable {
-  /// The content of a reply.
-  public enum ServerList: Hashable, Sendable {
-    /// The servers to use, in the order of the reply, those with IPv4 addresses first. There is at least one.
-    case servers([ListedServer])
-    /// The service is switched off for this account: no server is available until a later reply says otherwise.
-    case disabled
-  }
-
   /// Maximum servers of each family from one reply.
   static let mostServers = 16
 
@@ -41,18 +34,19 @@ public struct EMASSchedule: Sendable {
   /// The transfer that requests the servers.
   public var request: HTTPRequest { HTTPRequest(method: .get, target: target) }
 
-  /// Reads the reply to such a transfer. Entries that are not addresses are ignored.
+  /// Reads the servers to use in the reply to such a transfer, those with IPv4 addresses first. There are none if the service
+  /// is switched off for this account. Entries that are not addresses are ignored.
   ///
   /// - Throws: the reason if the reply is unusable; `.unreadable(.noServers)` if it has no server.
   /// - Complexity: O(*n*) in the octets of the body.
-  public func outcome(from response: HTTPResponse) throws(HTTPDNSFailure) -> ServerList {
+  public func servers(from response: HTTPResponse) throws(HTTPDNSFailure) -> [ListedServer] {
     try EMASErrorCode.withReply(response) { root throws(HTTPDNSFailure) in
-      if root["service_status"]?.text == "disable" { return .disabled }
+      if root["service_status"]?.text == "disable" { return [] }
       let servers =
         EMASSchedule.servers(root["service_ip"], ports: root["service_ip_port"], isIPv6: false)
         + EMASSchedule.servers(root["service_ipv6"], ports: root["service_ipv6_port"], isIPv6: true)
       guard !servers.isEmpty else { throw .unreadable(.noServers(.noError)) }
-      return .servers(servers)
+      return servers
     }
   }
 

@@ -1,6 +1,7 @@
 // EMASv2Dialect.swift -- Alibaba Cloud EMAS HTTPDNS, version 2 of the API: HMAC-SHA256, encryption optional.
 
 import Ciphers
+import Configuration
 import DNSWire
 import HTTPMessage
 import JSON
@@ -9,14 +10,6 @@ import JSON
 ///
 /// Over HTTP, encryption hides names and addresses; only GCM also protects them against modification.
 public struct EMASv2Dialect: BatchDialect {
-  /// The encryption of names and answers within a transfer.
-  public enum CipherMode: Hashable, Sendable {
-    /// AES-128-CBC.
-    case cbc
-    /// AES-128-GCM.
-    case gcm
-  }
-
   private let accountID: String
   private let signingKey: HMACSHA256?
   private let cipher: EMASCipher?
@@ -33,7 +26,7 @@ public struct EMASv2Dialect: BatchDialect {
   ///   - random: returns that many unpredictable octets, for initialisation vectors.
   /// - Throws: which key is malformed.
   public init(
-    accountID: String, secretKey: Secret?, aesSecretKey: Secret? = nil, aesMode: CipherMode = .cbc,
+    accountID: String, secretKey: Secret?, aesSecretKey: Secret? = nil, aesMode: Configuration.AESMode = .cbc,
     parameters: [String: String] = [:], isEncrypted: Bool,
     random: @escaping @Sendable (Int) -> [UInt8] = RandomOctets.generate(count:)
   ) throws(EMASKeyError) {

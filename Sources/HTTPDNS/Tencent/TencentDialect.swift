@@ -1,6 +1,7 @@
 // TencentDialect.swift -- Tencent Cloud HTTPDNS: names encrypted with AES or DES over HTTP, or a token over HTTPS.
 
 import Ciphers
+import Configuration
 import DNSWire
 import HTTPMessage
 
@@ -9,19 +10,6 @@ import HTTPMessage
 ///
 /// Equal questions give equal requests, except for the random initialisation vector of AES.
 public struct TencentDialect: BatchDialect {
-  /// How an account authenticates, which also determines how names and replies are protected.
-  public enum Credential: Sendable {
-    /// Names in clear text inside TLS. The document requires only the token; the provider's own SDKs also send the
-    /// account's number.
-    case https(token: Secret, id: String?)
-    /// AES-128-CBC. The key is cut after sixteen octets; a shorter key is padded with the character `0`, as in the
-    /// provider's Android SDK. It does not detect modified replies.
-    case aes(id: String, key: Secret)
-    /// DES-ECB, which no longer protects anything: for services that offer nothing else. The key is cut after eight
-    /// octets; a shorter key is padded with zero octets, as in the provider's iOS SDK.
-    case des(id: String, key: Secret)
-  }
-
   /// Maximum octets of a body. The document promises at most 8,192, which hexadecimal text doubles.
   static let bodyLimit = 65_536
 
@@ -33,16 +21,17 @@ public struct TencentDialect: BatchDialect {
   private let random: @Sendable (Int) -> [UInt8]
 
   /// - Parameters:
-  ///   - credential: a token requires HTTPS, a key HTTP.
+  ///   - account: a token requires HTTPS, a key HTTP. A key is cut to the length of the cipher's. A shorter one is padded: for
+  ///     AES with the character `0`, as in the provider's Android SDK, for DES with zero octets, as in its iOS SDK.
   ///   - path: begins with `/`; may end with a query of its own.
   ///   - lifetime: seconds for which a request is valid; nil leaves that out. The provider's clients of 2025 and later
   ///     can send it ("API authentication"; in their code, no document).
   ///   - random: returns that many unpredictable octets, for initialisation vectors.
   public init(
-    credential: Credential, path: String = "/d", lifetime: Int64? = nil,
+    account: Configuration.TencentAccount, path: String = "/d", lifetime: Int64? = nil,
     random: @escaping @Sendable (Int) -> [UInt8] = { RandomOctets.generate(count: $0) }
   ) {
-    switch credential {
+    switch account {
     case .https(let token, let id): (self.id, self.token, cipher) = (id, token, nil)
     case .aes(let id, let key):
       (self.id, token) = (id, nil)
@@ -138,5 +127,3 @@ extension TencentDialect: Concealed {
   /// The dialect's name, without the account and its key.
   public var description: String { "tencent" }
 }
-
-extension TencentDialect.Credential: Concealed {}

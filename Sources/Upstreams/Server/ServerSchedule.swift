@@ -176,10 +176,8 @@ extension EMASSchedule: ServerListSource {
   func request(unixTime: Int64) -> HTTPRequest { request }
 
   func list(from response: HTTPResponse) throws(HTTPDNSFailure) -> (servers: [ListedServer], lifetime: Duration) {
-    switch try outcome(from: response) {
-    case .servers(let servers): (servers, EMASSchedule.refreshInterval)
-    case .disabled: ([], EMASSchedule.retryInterval)
-    }
+    let servers = try servers(from: response)
+    return (servers, servers.isEmpty ? EMASSchedule.retryInterval : EMASSchedule.refreshInterval)
   }
 }
 
@@ -192,7 +190,7 @@ struct AliDNSServerList: ServerListSource {
 
   init(path: String, isEncrypted: Bool) {
     let path = path + (path.contains("?") ? "&" : "?") + AliDNSServerList.account
-    dialect = AliDNSDialect(credential: nil, isEncrypted: isEncrypted, path: path)
+    dialect = AliDNSDialect(account: nil, isEncrypted: isEncrypted, path: path)
   }
 
   func request(unixTime: Int64) -> HTTPRequest { dialect.request(for: ServerList.question, unixTime: unixTime) }

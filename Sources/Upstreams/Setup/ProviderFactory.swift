@@ -100,11 +100,10 @@ package struct ProviderFactory {
       schedule: schedule, certificateClock: certificateClock, note: note)
     schedule.onList = { [weak scheduled] listed in
       let servers = listed.compactMap { server in
-        let host = Host(server.host)
         // EMAS over http wants the address in Host.
         let server = Configuration.Server(
-          host: host, port: server.port ?? provider.scheme.defaultPort, scheme: provider.scheme,
-          tlsName: isEMAS && provider.scheme == .http ? host.text : provider.tlsName, path: provider.path)
+          host: server.host, port: server.port ?? provider.scheme.defaultPort, scheme: provider.scheme,
+          tlsName: isEMAS && provider.scheme == .http ? server.host.text : provider.tlsName, path: provider.path)
         return try? make(server, of: provider)
       }
       scheduled?.health.use(servers + (isEMAS ? [] : bootServers))
@@ -130,15 +129,10 @@ package struct ProviderFactory {
     let isEncrypted = provider.scheme == .https
     switch provider.kind {
     case .alidns(let account, let short, _):
-      let credential = account.map {
-        AliDNSDialect.Credential(
-          accountID: $0.accountID, accessKeyID: $0.accessKeyID, accessKeySecret: $0.accessKeySecret)
-      }
       return AliDNSDialect(
-        credential: credential, form: short ? .short : .full, isEncrypted: isEncrypted, path: provider.path)
+        account: account, form: short ? .short : .full, isEncrypted: isEncrypted, path: provider.path)
     case .tencent(let account, let expiry):
-      return TencentDialect(
-        credential: TencentDialect.Credential(account), path: provider.path, lifetime: expiry?.components.seconds)
+      return TencentDialect(account: account, path: provider.path, lifetime: expiry?.components.seconds)
     case .emas(let account) where account.api == .v1:
       return EMASDialect(
         accountID: account.accountID, secretKey: account.secretKey, parameters: account.parameters,
@@ -147,7 +141,7 @@ package struct ProviderFactory {
       do throws(EMASKeyError) {
         return try EMASv2Dialect(
           accountID: account.accountID, secretKey: account.secretKey, aesSecretKey: account.aesSecretKey,
-          aesMode: account.aesMode == .gcm ? .gcm : .cbc, parameters: account.parameters, isEncrypted: isEncrypted)
+          aesMode: account.aesMode, parameters: account.parameters, isEncrypted: isEncrypted)
       } catch { throw HTTPSetupError(description: error.description) }
     case .json:
       return JSONDialect(flavour: JSONDialect.Flavour(host: provider.tlsName, path: provider.path), path: provider.path)
@@ -263,26 +257,6 @@ extension StateFolder {
       case .notOurs: logger.warning("\(note)")
       case .ours: logger.info("\(note)")
       }
-    }
-  }
-}
-
-extension TencentDialect.Credential {
-  init(_ account: Configuration.TencentAccount) {
-    switch account {
-    case .https(let token, let id): self = .https(token: token, id: id)
-    case .aes(let id, let key): self = .aes(id: id, key: key)
-    case .des(let id, let key): self = .des(id: id, key: key)
-    }
-  }
-}
-
-extension Host {
-  /// Converts a host from a provider's list of servers.
-  fileprivate init(_ host: ListedServer.Host) {
-    switch host {
-    case .address(let address): self = .address(address)
-    case .name(let name): self = .name(name)
     }
   }
 }

@@ -297,7 +297,7 @@ final class LifeProvider: TestUpstream {
       switch plan.dialect {
       case .json: JSONDialect(flavour: .generic, path: "/resolve")
       case .emas: EMASDialect(accountID: "1", secretKey: nil, isEncrypted: false)
-      case .tencent: TencentDialect(credential: .https(token: Secret("token"), id: nil))
+      case .tencent: TencentDialect(account: .https(token: Secret("token"), id: nil))
       }
     var settings = Configuration.Provider.tested(name: "first")
     settings.fallbackOnEmpty = false

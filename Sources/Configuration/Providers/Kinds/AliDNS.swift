@@ -4,7 +4,7 @@ import Ciphers
 
 extension Configuration {
   /// An account of Alibaba Cloud DNS.
-  public struct AliDNSAccount: Hashable, Sendable {
+  public struct AliDNSAccount: Concealed, Hashable, Sendable {
     /// Account ID; with all three keys of the account requests are signed. Sent as `uid`.
     public var accountID: String
     /// AccessKey ID, the public part of the key. Sent as `ak`.

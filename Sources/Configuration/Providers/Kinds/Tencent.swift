@@ -5,12 +5,13 @@ import DNSWire
 
 extension Configuration {
   /// An account of Tencent Cloud HTTPDNS, by the cipher that protects names and answers in transit.
-  public enum TencentAccount: Hashable, Sendable {
-    /// TLS only; the token identifies the account. `id` is sent if it is given.
+  public enum TencentAccount: Concealed, Hashable, Sendable {
+    /// TLS only; the token identifies the account. `id` is sent if it is given, as the provider's own SDKs do.
     case https(token: Secret, id: String?)
-    /// AES-128-CBC. The key is exactly 16 ASCII characters.
+    /// AES-128-CBC, which does not detect modified replies. The key is exactly 16 ASCII characters.
     case aes(id: String, key: Secret)
-    /// DES-ECB, which is broken. The key is at least 8 ASCII characters, of which the first 8 are used.
+    /// DES-ECB, which is broken: for services that offer nothing else. The key is at least 8 ASCII characters, of which the
+    /// first 8 are used.
     case des(id: String, key: Secret)
   }
 }
