@@ -181,7 +181,7 @@ let programs: [Target] =
     [
       "DNSWire", "EventLoop", "Configuration", "MessageCache", "HTTPMessage", "HTTPServer", "Frontend", "Upstreams",
       "BusyNames", "Resolver", "Refresh", "Ranking", "Fleet", "Store", "Persistence",
-      "Forwarder", "JSON", "Telemetry", "CAccess",
+      "Forwarder", "JSON", "Telemetry", "Terminal", "CAccess",
     ],
     tests: ["HTTPTestSupport", logging])
   + module(

@@ -8,6 +8,7 @@ import JSON
 import MessageCache
 import Resolver
 import Telemetry
+import Terminal
 import Testing
 
 @testable import BusyNames
@@ -240,11 +241,11 @@ import Testing
     let texts = lines.map(\.text)
     let head = try #require(texts.firstIndex { $0.hasPrefix("provider") })
     #expect(!texts[head].contains("why") && texts[head + 3] == "alidns: unreachable: a\ttab\nand % a line")
-    #expect(lines[head + 1].marks == [TopLine.Mark(start: 10, count: 11, colour: .bad)])
+    #expect(lines[head + 1].spans == [ScreenLine.Span(10..<21, .red)])
     let failing = try #require(texts.firstIndex { $0.hasPrefix("failing/s") })
     #expect(texts[failing] == "failing/s  failed  ago  type  name                why")
     #expect(texts[failing + 1] == "2.4        24      2 s  AAAA  quiet.example.com.  no answer in time")
-    #expect(texts[failing + 2].isEmpty && lines[failing + 1].marks.map(\.colour) == [.bad])
+    #expect(texts[failing + 2].isEmpty && lines[failing + 1].spans.map(\.colour) == [.red])
     let narrow = TopFrame(`A sample for top`.sample(), after: nil).lines(rows: 40, columns: 20).map(\.text)
     #expect(narrow.contains { $0.hasPrefix("alidns: unreachable") })
   }

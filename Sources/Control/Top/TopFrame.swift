@@ -5,6 +5,7 @@ import Forwarder
 import Frontend
 import JSON
 import Telemetry
+import Terminal
 import Upstreams
 
 /// The difference between two samples; the numbers since the start if there is no earlier sample, or if the daemon was
@@ -84,29 +85,6 @@ public struct TopFrame: Sendable {
 
 // MARK: - Lines
 
-/// A colour by its meaning.
-public enum TopColour: Sendable, Equatable { case good, doubtful, bad }
-
-/// A line of a frame.
-public struct TopLine: Sendable, Equatable {
-  /// A coloured part of a line; positions are in characters.
-  public struct Mark: Sendable, Equatable {
-    /// The first character of the part.
-    public var start: Int
-    /// The number of characters.
-    public var count: Int
-    /// The colour of these characters.
-    public var colour: TopColour
-  }
-
-  /// The text, without line breaks.
-  public var text: String
-  /// Whether it is the heading of a table or of the frame.
-  public var isHeading = false
-  /// The coloured parts, from left to right.
-  public var marks: [Mark] = []
-}
-
 extension TopFrame {
   /// The most failing names shown above the busiest ones.
   private static let mostFailing = 5
@@ -120,27 +98,27 @@ extension TopFrame {
   ///   - columns: the width of the window in characters.
   ///   - hint: appended to the first line.
   ///   - view: the settings that keys change, which the last line shows; nil if there are no keys.
-  public func lines(rows: Int, columns: Int = .max, hint: String = "", view: TopView? = nil) -> [TopLine] {
+  public func lines(rows: Int, columns: Int = .max, hint: String = "", view: TopView? = nil) -> [ScreenLine] {
     let uptime = Duration.nanoseconds(Int64(clamping: sample.time - min(sample.startedAt, sample.time)))
     let space = max(1, view == nil ? rows : rows - 1)
-    var lines = [TopLine(text: "httpdnsd, up \(TimeText.rough(uptime))\(hint)", isHeading: true)]
+    var lines = [ScreenLine("httpdnsd, up \(TimeText.rough(uptime))\(hint)", isHeading: true)]
     if view?.showsHelp == true {
-      lines += [TopLine(text: "")] + TopView.help.map { TopLine(text: $0) }
+      lines += [ScreenLine("")] + TopView.help.map { ScreenLine($0) }
     } else {
-      lines += summary.flatMap { TopFrame.wrapped($0, columns) }.map { TopLine(text: $0) }
-      lines.append(TopLine(text: ""))
+      lines += summary.flatMap { TopFrame.wrapped($0, columns) }.map { ScreenLine($0) }
+      lines.append(ScreenLine(""))
       lines += providerLines(columns)
       let failing = failingLines(view ?? TopView())
-      if !failing.isEmpty { lines += [TopLine(text: "")] + failing }
-      lines.append(TopLine(text: ""))
+      if !failing.isEmpty { lines += [ScreenLine("")] + failing }
+      lines.append(ScreenLine(""))
       let room = max(0, space - lines.count - 1)
       let head = ["hits/s", "asked/s", "hits", "asked", "avgRtt", "type", "name"]
       lines += TopFrame.shortened(table(head, nameRows(self.rows(view ?? TopView()), room)), columns)
     }
     lines = Array(lines.prefix(space))
     guard let view, rows > 1 else { return lines }
-    lines += Array(repeating: TopLine(text: ""), count: max(0, space - lines.count))
-    return lines + [TopLine(text: view.line, isHeading: true)]
+    lines += Array(repeating: ScreenLine(""), count: max(0, space - lines.count))
+    return lines + [ScreenLine(view.line, isHeading: true)]
   }
 
   /// What ranking does; nil if nothing is measured.
@@ -189,7 +167,7 @@ extension TopFrame {
   }
 
   /// The table of providers, with explanations below it.
-  private func providerLines(_ columns: Int) -> [TopLine] {
+  private func providerLines(_ columns: Int) -> [ScreenLine] {
     let head = ["provider", "state", "transfers/s", "failures/s", "round trip", "units today", "server"]
     let rows = sample.providers.map { provider in
       let last = last(provider)
@@ -207,19 +185,19 @@ extension TopFrame {
     let start = (rows.map { $0[0].count } + [head[0].count]).max()! + 2
     for (index, provider) in sample.providers.enumerated() {
       let colour = TopFrame.colour(ofState: provider.state)
-      lines[index + 1].marks = [TopLine.Mark(start: start, count: provider.state.count, colour: colour)]
+      lines[index + 1].spans = [ScreenLine.Span(start..<(start + provider.state.count), colour)]
     }
     for provider in sample.providers where !provider.reason.isEmpty {
-      lines += TopFrame.folded("\(provider.name): \(provider.reason)", columns).map { TopLine(text: $0) }
+      lines += TopFrame.folded("\(provider.name): \(provider.reason)", columns).map { ScreenLine($0) }
     }
     return lines
   }
 
-  private static func colour(ofState state: String) -> TopColour {
+  private static func colour(ofState state: String) -> ScreenColour {
     switch state {
-    case ProviderReport.State.up.label: .good
-    case ProviderReport.State.noAnswers(since: 0).label, ProviderReport.State.unreachable(since: nil, nil).label: .bad
-    default: .doubtful
+    case ProviderReport.State.up.label: .green
+    case ProviderReport.State.noAnswers(since: 0).label, ProviderReport.State.unreachable(since: nil, nil).label: .red
+    default: .yellow
     }
   }
 
@@ -234,7 +212,7 @@ extension TopFrame {
   }
 
   /// The table of failing names; empty if no name fails.
-  private func failingLines(_ view: TopView) -> [TopLine] {
+  private func failingLines(_ view: TopView) -> [ScreenLine] {
     let failing = failingNames(view).prefix(TopFrame.mostFailing)
     guard !failing.isEmpty else { return [] }
     let rows = failing.map { row, rate in
@@ -246,7 +224,7 @@ extension TopFrame {
     return table(["failing/s", "failed", "ago", "type", "name", "why"], Array(rows)).map { line in
       var line = line
       if !line.isHeading {
-        line.marks = [TopLine.Mark(start: 0, count: line.text.prefix { $0 != " " }.count, colour: .bad)]
+        line.spans = [ScreenLine.Span(0..<line.text.prefix { $0 != " " }.count, .red)]
       }
       return line
     }
@@ -262,8 +240,8 @@ extension TopFrame {
     }
   }
 
-  private func table(_ head: [String], _ rows: [[String]]) -> [TopLine] {
-    TextTable.lines([head] + rows).enumerated().map { TopLine(text: $1, isHeading: $0 == 0) }
+  private func table(_ head: [String], _ rows: [[String]]) -> [ScreenLine] {
+    TextTable.lines([head] + rows).enumerated().map { ScreenLine($1, isHeading: $0 == 0) }
   }
 
   /// Breaks a sentence at spaces into lines that fit; all but the first are indented.
@@ -298,7 +276,7 @@ extension TopFrame {
   private static let summaryIndentation = String(repeating: " ", count: 11)
 
   /// Shortens domain names in the last column of a table in the middle, if they do not fit.
-  private static func shortened(_ lines: [TopLine], _ columns: Int) -> [TopLine] {
+  private static func shortened(_ lines: [ScreenLine], _ columns: Int) -> [ScreenLine] {
     guard let head = lines.first, let start = head.text.lastIndex(of: " ") else { return lines }
     let place = head.text.distance(from: head.text.startIndex, to: start) + 1
     return lines.map { line in

@@ -99,8 +99,8 @@ struct TopCommand: ParsableCommand {
     while true {
       if let frame {
         let (columns, rows) = screen.size
-        let lines = frame.lines(rows: rows, columns: columns, hint: ", every \(JSONText.short(interval)) s", view: view)
-        screen.draw(lines.map(TopCommand.screenLine))
+        let hint = ", every \(JSONText.short(interval)) s"
+        screen.draw(frame.lines(rows: rows, columns: columns, hint: hint, view: view))
       }
       switch screen.wait(atMost: end - .now) {
       case .key(let key):
@@ -115,19 +115,6 @@ struct TopCommand: ParsableCommand {
       }
       if frame == nil, end <= .now { return nil }
     }
-  }
-
-  private static func screenLine(_ line: TopLine) -> ScreenLine {
-    let spans = line.marks.map { mark in
-      let colour: ScreenColour =
-        switch mark.colour {
-        case .good: .green
-        case .doubtful: .yellow
-        case .bad: .red
-        }
-      return ScreenLine.Span(mark.start..<(mark.start + mark.count), colour)
-    }
-    return ScreenLine(line.text, isHeading: line.isHeading, spans: spans)
   }
 
   /// https://no-color.org: any value that is not empty disables colours.
