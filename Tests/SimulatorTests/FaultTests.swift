@@ -170,16 +170,17 @@ private let question = Question(name: name("www.example.com"), type: .a)
 
 @Suite struct `The record of requests` {
   private func entry(_ path: String, _ question: Question? = question) -> RecordedRequest {
-    RecordedRequest(
-      milliseconds: 1, transport: "http", method: "GET", path: path, host: "localhost", query: "name=a%20b&x",
-      dialect: "google", questions: question.map { [$0] } ?? [], isVerified: true, cipher: .cbc, subnet: nil,
-      status: 200, units: 5, fault: .cut)
+    let reply = DialectReply(
+      contentType: "", body: [], questions: question.map { [$0] } ?? [], isVerified: true, cipher: .cbc, units: 5)
+    let request = HTTPServerRequest(target: "\(path)?name=a%20b&x", fields: [HTTPField("Host", "localhost")])
+    return RecordedRequest(
+      milliseconds: 1, transfer: DialectRequest(request, now: 0), reply: reply, dialect: "google", fault: .cut)
   }
 
   @Test func `the record of requests has the latest, and counts all`() {
     var record = RequestRecord(limit: 3)
     for number in 0..<5 { record.note(entry("/\(number)")) }
-    #expect(record.requests.map(\.path) == ["/2", "/3", "/4"])
+    #expect(record.requests.map(\.transfer.request.path) == ["/2", "/3", "/4"])
     #expect(record.transferCount == 5)
     #expect(record.questionCounts[question] == 5)
     record.clear()

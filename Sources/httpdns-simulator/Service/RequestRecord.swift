@@ -1,31 +1,18 @@
 // RequestRecord.swift -- records the latest requests and counts all of them.
 
 import DNSWire
+import HTTPMessage
+import HTTPServer
 import JSON
 
 struct RecordedRequest: Sendable {
   /// Milliseconds since 1970 on the system clock.
   var milliseconds: Int64
-  /// `http` or `https`.
-  var transport: String
-  var method: String
-  var path: String
-  /// The Host field.
-  var host: String?
-  /// The query as sent; decoded only when the record is read.
-  var query: String?
+  var transfer: DialectRequest
+  /// The reply without its body, as sent or as it would have been without the fault of the connection.
+  var reply: DialectReply
   /// The dialect's name; nil if no dialect claimed the request.
   var dialect: String?
-  /// The questions, name by name.
-  var questions: [Question]
-  var isVerified: Bool?
-  /// The cipher of names and reply.
-  var cipher: BlockCipher.Mode?
-  var subnet: String?
-  /// The status that was sent, or would have been sent without the fault of the connection.
-  var status: Int
-  /// The price that the real service would charge.
-  var units = 0
   /// The fault that was applied.
   var fault: Fault.Kind?
 }
@@ -51,8 +38,8 @@ struct RequestRecord {
 
   mutating func note(_ request: RecordedRequest) {
     transferCount += 1
-    if let dialect = request.dialect, request.units > 0 { units[dialect, default: 0] += request.units }
-    for question in request.questions {
+    if let dialect = request.dialect, request.reply.units > 0 { units[dialect, default: 0] += request.reply.units }
+    for question in request.reply.questions {
       if questionCounts[question] != nil || questionCounts.count < RequestRecord.questionLimit {
         questionCounts[question, default: 0] += 1
       }
@@ -87,18 +74,17 @@ extension RequestRecord {
 extension RecordedRequest {
   fileprivate var json: String {
     func text(_ value: String?) -> String { value.map(JSONText.string) ?? "null" }
-    let parameters = Parameters(query: query).pairs.map { ($0.name, text(String(decoding: $0.value, as: UTF8.self))) }
+    let request = transfer.request
+    let parameters = transfer.parameters.pairs.map { ($0.name, text(String(decoding: $0.value, as: UTF8.self))) }
     return JSONText.object([
-      "time": "\(milliseconds)", "transport": text(transport), "method": text(method),
-      "path": text(path),
-      "host": text(host), "dialect": text(dialect),
-      "name": questions.first.map { text($0.name.text) },
-      "type": questions.first.map { text($0.type.description) },
-      "questions": JSONText.array(questions.map { text("\($0.name) \($0.type)") }),
-      "verified": isVerified.map { "\($0)" } ?? "null", "cipher": text(cipher?.rawValue),
-      "subnet": text(subnet),
-      "status": "\(status)", "units": "\(units)", "fault": text(fault?.rawValue),
-      "parameters": JSONText.object(parameters),
+      "time": "\(milliseconds)", "transport": text(transfer.isSecure ? "https" : "http"),
+      "method": text(request.method.rawValue), "path": text(request.path), "host": text(request.field("Host")),
+      "dialect": text(dialect), "name": reply.question.map { text($0.name.text) },
+      "type": reply.question.map { text($0.type.description) },
+      "questions": JSONText.array(reply.questions.map { text("\($0.name) \($0.type)") }),
+      "verified": reply.isVerified.map { "\($0)" } ?? "null", "cipher": text(reply.cipher?.rawValue),
+      "subnet": text(reply.subnet), "status": "\(reply.status)", "units": "\(reply.units)",
+      "fault": text(fault?.rawValue), "parameters": JSONText.object(parameters),
     ])
   }
 }

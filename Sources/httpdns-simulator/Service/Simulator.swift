@@ -125,17 +125,12 @@ final class Simulator {
   private func note(_ answer: DialectReply, of transfer: DialectRequest, dialect: String?, fault: Fault.Kind?) {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
-    let request = transfer.request
+    var reply = answer
+    reply.body = []
     record.note(
       RecordedRequest(
-        milliseconds: Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000,
-        transport: transfer.isSecure ? "https" : "http", method: request.method.rawValue,
-        path: request.path,
-        host: request.field("Host"), query: request.query, dialect: dialect,
-        questions: answer.questions,
-        isVerified: answer.isVerified, cipher: answer.cipher, subnet: answer.subnet,
-        status: answer.status,
-        units: answer.units, fault: fault))
+        milliseconds: Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000, transfer: transfer, reply: reply,
+        dialect: dialect, fault: fault))
   }
 }
 
