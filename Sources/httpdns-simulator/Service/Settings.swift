@@ -75,59 +75,51 @@ extension Setting {
     flag("table-ipv6", \.table.includesIPv6),
   ]
 
-  private static func flag(_ name: String, _ place: any Place<Bool>) -> Setting {
-    Setting(name: name, allowed: "true or false", show: { "\($0[keyPath: place])" }) {
-      options, text in
-      guard let value = Bool(text) else { return false }
+  /// A setting whose text `parse` turns into a value; nil if the text is not allowed.
+  private static func setting<Value>(
+    _ name: String, _ place: any Place<Value>, _ allowed: String, show: @escaping @Sendable (Value) -> String,
+    _ parse: @escaping @Sendable (String) -> Value?
+  ) -> Setting {
+    Setting(name: name, allowed: allowed, show: { show($0[keyPath: place]) }) { options, text in
+      guard let value = parse(text) else { return false }
       options[keyPath: place] = value
       return true
     }
   }
 
+  private static func flag(_ name: String, _ place: any Place<Bool>) -> Setting {
+    setting(name, place, "true or false", show: { "\($0)" }) { Bool($0) }
+  }
+
   private static func integer<Value: FixedWidthInteger & Sendable>(
     _ name: String, _ place: any Place<Value>, _ range: ClosedRange<Value>
   ) -> Setting {
-    let allowed = "\(range.lowerBound) to \(range.upperBound)"
-    return Setting(name: name, allowed: allowed, show: { "\($0[keyPath: place])" }) {
-      options, text in
-      guard let value = Value(text), range.contains(value) else { return false }
-      options[keyPath: place] = value
-      return true
+    setting(name, place, "\(range.lowerBound) to \(range.upperBound)", show: { "\($0)" }) { text in
+      Value(text).flatMap { range.contains($0) ? $0 : nil }
     }
   }
 
   private static func choice<Value: RawRepresentable<String> & CaseIterable & Sendable>(
     _ name: String, _ place: any Place<Value>
   ) -> Setting {
-    let allowed = Value.allCases.map(\.rawValue).joined(separator: ", ")
-    return Setting(name: name, allowed: allowed, show: { $0[keyPath: place].rawValue }) {
-      options, text in
-      guard let value = Value(rawValue: text) else { return false }
-      options[keyPath: place] = value
-      return true
+    setting(name, place, Value.allCases.map(\.rawValue).joined(separator: ", "), show: \.rawValue) {
+      Value(rawValue: $0)
     }
   }
 
   private static func text(_ name: String, _ place: any Place<String>) -> Setting {
-    Setting(name: name, allowed: "any text", show: { $0[keyPath: place] }) { options, text in
-      options[keyPath: place] = text
-      return true
-    }
+    setting(name, place, "any text", show: { $0 }) { $0 }
   }
 
   private static func list<Value: CustomStringConvertible & Sendable>(
-    _ name: String, _ place: any Place<[Value]>, _ allowed: String,
-    _ parse: @escaping @Sendable (String) -> Value?
+    _ name: String, _ place: any Place<[Value]>, _ allowed: String, _ parse: @escaping @Sendable (String) -> Value?
   ) -> Setting {
-    Setting(
-      name: name, allowed: "\(allowed), with commas between them",
-      show: { $0[keyPath: place].map(\.description).joined(separator: ",") }
-    ) { options, text in
+    setting(
+      name, place, "\(allowed), with commas between them", show: { $0.map(\.description).joined(separator: ",") }
+    ) { text in
       let parts = text.split(separator: ",")
       let values = parts.compactMap { parse(String($0)) }
-      guard values.count == parts.count else { return false }
-      options[keyPath: place] = values
-      return true
+      return values.count == parts.count ? values : nil
     }
   }
 }
