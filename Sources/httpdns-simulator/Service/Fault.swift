@@ -70,7 +70,7 @@ struct Fault: Equatable, Sendable {
 }
 
 extension Fault {
-  static let delayLimit: UInt32 = 3_600_000
+  static let delayLimit = 3_600_000
   static let bodyLimit = 100_000_000
 
   /// Creates a fault from parameters such as `kind=status&code=429&retry-after=5&count=2&path=/resolve`.
@@ -92,47 +92,38 @@ extension Fault {
   /// Parses one parameter; nil if it is unknown, false if its value is not allowed.
   private mutating func take(_ key: String, _ value: String) -> Bool? {
     switch key {
-    case "kind": break
-    case "ms":
-      guard let milliseconds = UInt32(value), milliseconds <= Fault.delayLimit else { return false }
-      delay = .milliseconds(milliseconds)
-    case "code":
-      guard let code = Int(value), (200...599).contains(code) else { return false }
-      self.code = code
-    case "retry-after":
-      guard let seconds = UInt32(value) else { return false }
-      retryAfter = seconds
-    case "error":
-      guard let error = EMASError(rawValue: value) else { return false }
-      self.error = error
-    case "octets":
-      guard let octets = Int(value), (0...Fault.bodyLimit).contains(octets) else { return false }
-      self.octets = octets
-    case "count":
-      guard let count = Int(value), count > 0 else { return false }
-      remaining = count
-    case "probability":
-      guard let share = Double(value), (0...1).contains(share) else { return false }
-      probability = share
-    case "path": path = value
-    case "name":
-      guard let name = DomainName(text: value) else { return false }
-      self.name = name
-    case "below":
-      guard let name = DomainName(text: value) else { return false }
-      below = name
-    case "ede":
-      guard let code = UInt16(value) else { return false }
-      extendedError = code
-    case "type":
-      guard let type = RecordType(text: value) else { return false }
-      self.type = type
-    case "dialect":
-      guard allDialects.contains(where: { $0.name == value }) else { return false }
-      dialect = value
-    default: return nil
+    case "kind": true
+    case "ms": set(\.delay, number(value, in: 0...Fault.delayLimit).map { .milliseconds($0) })
+    case "code": set(\.code, number(value, in: 200...599))
+    case "retry-after": set(\.retryAfter, UInt32(value))
+    case "error": set(\.error, EMASError(rawValue: value))
+    case "octets": set(\.octets, number(value, in: 0...Fault.bodyLimit))
+    case "count": set(\.remaining, number(value, in: 1...Int.max))
+    case "probability": set(\.probability, Double(value).flatMap { (0...1).contains($0) ? $0 : nil })
+    case "path": set(\.path, value)
+    case "name": set(\.name, DomainName(text: value))
+    case "below": set(\.below, DomainName(text: value))
+    case "ede": set(\.extendedError, UInt16(value))
+    case "type": set(\.type, RecordType(text: value))
+    case "dialect": set(\.dialect, allDialects.first { $0.name == value }?.name)
+    default: nil
     }
+  }
+
+  /// Sets a property to a parsed value; false if the value is not allowed.
+  private mutating func set<Value>(_ property: WritableKeyPath<Fault, Value>, _ value: Value?) -> Bool {
+    guard let value else { return false }
+    self[keyPath: property] = value
     return true
+  }
+
+  private mutating func set<Value>(_ property: WritableKeyPath<Fault, Value?>, _ value: Value?) -> Bool {
+    self[keyPath: property] = value
+    return value != nil
+  }
+
+  private func number(_ text: String, in range: ClosedRange<Int>) -> Int? {
+    Int(text).flatMap { range.contains($0) ? $0 : nil }
   }
 
   /// Whether the fault applies to a request.
