@@ -27,69 +27,44 @@ extension Simulator {
   func control(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
     guard isControl(request) else { return reply.send(status: 404) }
     switch (request.method, request.path.dropFirst(controlPrefix.count)) {
-    case (.post, "fault"): addFault(request, reply)
+    case (.post, "fault"): change(reply) { faults.add(try Fault(try parameters(of: request))) }
     case (.get, "fault"): reply.sendJSON(faultsJSON(faults.faults))
-    case (.delete, "fault"):
-      faults.clear()
-      reply.send(status: 204)
+    case (.delete, "fault"): change(reply) { faults.clear() }
     case (.get, "requests"): reply.sendJSON(record.requestsJSON)
     case (.get, "count"): reply.sendJSON(record.countJSON(connections: connectionCount))
-    case (.delete, "requests"), (.delete, "count"):
-      record.clear()
-      reply.send(status: 204)
+    case (.delete, "requests"), (.delete, "count"): change(reply) { record.clear() }
     case (.get, "settings"): reply.sendJSON(service.options.settingsJSON)
-    case (.post, "settings"): changeSettings(request, reply)
-    case (.delete, "settings"):
-      restoreSettings()
-      reply.send(status: 204)
-    case (.put, "zone"): replaceZone(request, reply)
-    case (.delete, "zone"):
-      restoreZone()
-      reply.send(status: 204)
+    case (.post, "settings"): change(reply) { try service.options.take(try parameters(of: request)) }
+    case (.delete, "settings"): change(reply) { restoreSettings() }
+    case (.put, "zone"): change(reply) { try replaceZone(by: String(decoding: request.body, as: UTF8.self)) }
+    case (.delete, "zone"): change(reply) { restoreZone() }
     case (_, "fault"), (_, "requests"), (_, "count"), (_, "settings"), (_, "zone"): reply.send(status: 405)
     default: reply.send(status: 404)
     }
   }
 
-  private func addFault(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
-    guard let parameters = controlParameters(request, reply) else { return }
-    do throws(SimulatorError) {
-      faults.add(try Fault(parameters))
+  /// Makes a change, or refuses it with the reason that `body` throws.
+  private func change(_ reply: HTTPServerReply, _ body: () throws -> Void) {
+    do {
+      try body()
       reply.send(status: 204)
     } catch {
-      reply.refuse(error.description)
+      reply.send(status: 400, body: Array("\(error)\n".utf8))
     }
   }
 
-  private func changeSettings(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
-    guard let parameters = controlParameters(request, reply) else { return }
-    do throws(SimulatorError) {
-      try service.options.take(parameters)
-      reply.send(status: 204)
-    } catch {
-      reply.refuse(error.description)
-    }
-  }
-
-  /// The parameters of the query and of the body; nil if the body is malformed, which this function refuses.
-  private func controlParameters(_ request: HTTPServerRequest, _ reply: HTTPServerReply) -> Parameters? {
+  /// The parameters of the query and of the body.
+  private func parameters(of request: HTTPServerRequest) throws(SimulatorError) -> Parameters {
     let parameters = Parameters(query: request.query)
     guard !request.body.isEmpty else { return parameters }
     guard let sent = bodyParameters(request.body) else {
-      reply.refuse("the body is neither a flat JSON object nor a query")
-      return nil
+      throw SimulatorError(description: "the body is neither a flat JSON object nor a query")
     }
     return Parameters(pairs: parameters.pairs + sent.pairs)
   }
 
-  private func replaceZone(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
-    do throws(ZoneError) {
-      let text = String(decoding: request.body, as: UTF8.self)
-      service.zone = try ZoneParser.parse(text, defaultTTL: service.zone.defaultTTL)
-      reply.send(status: 204)
-    } catch {
-      reply.refuse(error.description)
-    }
+  private func replaceZone(by text: String) throws(ZoneError) {
+    service.zone = try ZoneParser.parse(text, defaultTTL: service.zone.defaultTTL)
   }
 }
 
@@ -97,8 +72,6 @@ extension HTTPServerReply {
   fileprivate func sendJSON(_ body: [UInt8]) {
     send(status: 200, fields: [HTTPField("Content-Type", "application/json")], body: body)
   }
-
-  fileprivate func refuse(_ reason: String) { send(status: 400, body: Array("\(reason)\n".utf8)) }
 }
 
 private func faultsJSON(_ faults: [Fault]) -> [UInt8] {
