@@ -1,15 +1,14 @@
 // ProbeKind.swift -- the kinds of probes, and the result of one probe.
 
+import Configuration
+
 /// One way to measure an address.
 ///
 /// If several kinds are configured, an address that answers the first kind is ordered before one that answers only the
 /// second, whatever their round trips are.
-public enum ProbeKind: Hashable, Sendable {
-  /// An ICMP or ICMPv6 echo.
-  case icmp
-  /// A TCP connection to this port.
-  case tcp(port: UInt16)
+public typealias ProbeKind = Configuration.Probe
 
+extension ProbeKind {
   /// Whether it is a TCP connection.
   public var isConnection: Bool { if case .tcp = self { true } else { false } }
 
@@ -21,16 +20,6 @@ public enum ProbeKind: Hashable, Sendable {
     switch self {
     case .icmp: 1 << 16
     case .tcp(let port): UInt32(port)
-    }
-  }
-}
-
-extension ProbeKind: CustomStringConvertible {
-  /// As in the configuration: `icmp` or `tcp:443`.
-  public var description: String {
-    switch self {
-    case .icmp: "icmp"
-    case .tcp(let port): "tcp:\(port)"
     }
   }
 }

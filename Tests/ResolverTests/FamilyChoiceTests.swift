@@ -35,7 +35,7 @@ private let (ipv4, ipv6, otherIPv6) = ("93.184.216.1", "2606:2800::1", "2606:280
 
   private func use(_ families: Duration? = .milliseconds(50)) {
     var settings = RankingSettings()
-    settings.kinds = [.tcp(port: 443)]
+    settings.section.probe = [.tcp(port: 443)]
     settings.section.families = families == nil ? .both : .faster
     if let families { settings.section.familyThreshold = families }
     scene.resolver.assumeIsolated { $0.useRanking(settings) }

@@ -37,7 +37,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     scene.prober.milliseconds = { address, _ in [good: 20, slow: 80][address.description] }
   }
 
-  private func use(_ change: (inout RankingSettings) -> Void = { $0.kinds = [.tcp(port: 443)] }) {
+  private func use(_ change: (inout RankingSettings) -> Void = { $0.section.probe = [.tcp(port: 443)] }) {
     var settings = RankingSettings()
     change(&settings)
     scene.resolver.assumeIsolated { $0.useRanking(settings) }
@@ -82,7 +82,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   }
 
   @Test func `a probe that ends on another network holds up neither its answer nor others`() throws {
-    use { ($0.kinds, $0.section.interval) = ([.tcp(port: 443)], .seconds(20)) }
+    use { ($0.section.probe, $0.section.interval) = ([.tcp(port: 443)], .seconds(20)) }
     try ask(for: 3)
     #expect(prober.inFlight > 0)
     scene.network.change(to: 9)
@@ -93,7 +93,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   }
 
   @Test func `addresses of another network's resolver are not measured here`() throws {
-    use { $0.domains = [.subtree(name("lan")): [.tcp(port: 22)]] }
+    use { $0.section.domains = [.subtree(name("lan")): [.tcp(port: 22)]] }
     _ = try addresses("nas.lan")
     loop.advance(by: .seconds(5))
     #expect(prober.sent.contains { $0.address.description == "192.168.1.5" })
@@ -107,7 +107,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   // MARK: Answers
 
   @Test func `an answer that is not stored changes nothing`() throws {
-    use { ($0.kinds, $0.section.answers) = ([.tcp(port: 443)], 1) }
+    use { ($0.section.probe, $0.section.answers) = ([.tcp(port: 443)], 1) }
     try ask(for: 8)
     #expect(try addresses() == [good])
     let hash = try #require(ranker.entries.keys.first)
@@ -121,7 +121,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   }
 
   @Test func `an answer that comes in with a single address forgets those that were not shown`() throws {
-    use { ($0.kinds, $0.section.answers) = ([.tcp(port: 443)], 1) }
+    use { ($0.section.probe, $0.section.answers) = ([.tcp(port: 443)], 1) }
     try ask(for: 8)
     provider.script = { question, _ in .answer(.addresses(question.name, "192.0.2.9", ttl: 600)) }
     _ = loop.run { await scene.resolver.refresh(name("www.example.com"), types: [(.a, 0)], onlyThese: false) }
@@ -132,7 +132,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   }
 
   @Test func `a new name shows the best of the addresses that are known, and the others are not lost`() throws {
-    use { ($0.kinds, $0.section.answers, $0.section.interval) = ([.tcp(port: 443)], 1, .seconds(60)) }
+    use { ($0.section.probe, $0.section.answers, $0.section.interval) = ([.tcp(port: 443)], 1, .seconds(60)) }
     try ask(for: 8)
     #expect(try addresses("other.example") == [good])
     prober.milliseconds = { address, _ in address.description == slow ? 80 : nil }
@@ -141,7 +141,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   }
 
   @Test func `switched off, every answer shows all of its addresses again`() throws {
-    use { ($0.kinds, $0.section.answers) = ([.tcp(port: 443)], 1) }
+    use { ($0.section.probe, $0.section.answers) = ([.tcp(port: 443)], 1) }
     try ask(for: 8)
     #expect(try addresses() == [good])
     use { _ in }
@@ -154,7 +154,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     let scene = ResolverScene(on: loop, [provider])
     scene.prober.milliseconds = prober.milliseconds
     var settings = RankingSettings()
-    settings.kinds = [.tcp(port: 443)]
+    settings.section.probe = [.tcp(port: 443)]
     scene.resolver.assumeIsolated { $0.useRanking(settings) }
     func ask() throws -> [String] {
       try scene.answer(ClientQuestion(name: "www.example.com", subnet: IPPrefix(text: "203.0.7.0/24")!)).addresses
@@ -176,7 +176,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     }
     scene.prober.milliseconds = prober.milliseconds
     var settings = RankingSettings()
-    (settings.kinds, settings.section.interval) = ([.icmp], .seconds(60))
+    (settings.section.probe, settings.section.interval) = ([.icmp], .seconds(60))
     scene.resolver.assumeIsolated { $0.useRanking(settings) }
     for _ in 0..<300 {
       _ = try scene.answer("www.example.com")
@@ -197,7 +197,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
       }
       return [good: 20, slow: 80][address.description]
     }
-    use { $0.kinds = [.tcp(port: 443), .icmp] }
+    use { $0.section.probe = [.tcp(port: 443), .icmp] }
     try ask(for: 12)
     #expect(lost == 0)
     #expect(try addresses().first == good)
@@ -205,34 +205,34 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
 
   @Test func `where connections say nothing the other kinds are tried soon`() throws {
     prober.milliseconds = { address, kind in kind == .icmp ? [good: 20, slow: 80][address.description] : 1 }
-    use { $0.kinds = [.tcp(port: 443), .icmp] }
+    use { $0.section.probe = [.tcp(port: 443), .icmp] }
     try ask(for: 20)
     #expect(try addresses() == [good, slow, dead])
   }
 
   @Test func `what the kernel refused is tried again by a reload`() throws {
-    use { $0.kinds = [.icmp] }
+    use { $0.section.probe = [.icmp] }
     (prober.isPingRefused, prober.problem) = (true, "refused")
     try ask(for: 8)
     #expect(prober.prepared == [.icmp] && prober.sent.isEmpty)
     prober.isPingRefused = false
-    use { $0.kinds = [.icmp] }
+    use { $0.section.probe = [.icmp] }
     #expect(prober.problem == nil)
     try ask(for: 8)
     #expect(try addresses() == [good, slow, dead])
   }
 
   @Test func `names that a reload adds are measured although their answers are cached`() throws {
-    use { $0.domains = [.subtree(name("example.org")): [.icmp]] }
+    use { $0.section.domains = [.subtree(name("example.org")): [.icmp]] }
     try ask(for: 3)
-    use { $0.domains = [.subtree(name("example.com")): [.icmp]] }
+    use { $0.section.domains = [.subtree(name("example.com")): [.icmp]] }
     loop.advance(by: .seconds(5))
     #expect(try addresses() == [good, slow, dead])
     #expect(provider.count == 1)
   }
 
   @Test func `a kept name is measured in every interval, used or not`() throws {
-    use { ($0.kinds, $0.section.interval) = ([.icmp], .seconds(60)) }
+    use { ($0.section.probe, $0.section.interval) = ([.icmp], .seconds(60)) }
     _ = try addresses()
     ranker.stored(
       name("www.example.com"), .a, hash: try #require(ranker.entries.keys.first), isKept: true)
@@ -259,7 +259,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   @Test func `a used name is measured although a thousand others wait`() throws {
     let scene = many()
     var settings = RankingSettings()
-    (settings.kinds, settings.section.probesPerMinute) = ([.icmp], 20)
+    (settings.section.probe, settings.section.probesPerMinute) = ([.icmp], 20)
     scene.resolver.assumeIsolated { $0.useRanking(settings) }
     for number in 0..<1500 {
       for _ in 0..<2 { _ = try scene.answer(ClientQuestion(name: "n\(number).x\(number).example", client: 1)) }
@@ -271,7 +271,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   }
 
   @Test func `one client's names leave room for those of others`() throws {
-    use { $0.kinds = [.icmp] }
+    use { $0.section.probe = [.icmp] }
     let response = HTTPDNSAnswer.addresses(name("n.example"), good, slow, ttl: 600)
     let composed = try #require(
       ComposedResponse(.noError, to: name("n.example"), answers: response.answers, authorities: []))
@@ -301,7 +301,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   // MARK: Reports
 
   @Test func `a report counts for an address that the answer does not show`() throws {
-    use { ($0.kinds, $0.section.answers) = ([.tcp(port: 443)], 1) }
+    use { ($0.section.probe, $0.section.answers) = ([.tcp(port: 443)], 1) }
     try ask(for: 8)
     #expect(try addresses() == [good])
     #expect(reportBad(good) == BadAddressOutcome(moved: 1))

@@ -40,7 +40,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     }
   }
 
-  private func use(_ change: (inout RankingSettings) -> Void = { $0.kinds = [.tcp(port: 443)] }) {
+  private func use(_ change: (inout RankingSettings) -> Void = { $0.section.probe = [.tcp(port: 443)] }) {
     var settings = RankingSettings()
     change(&settings)
     scene.resolver.assumeIsolated { $0.useRanking(settings) }
@@ -82,7 +82,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   @Test func `it says what hinders measurements`() throws {
     var report: RankingReport? { scene.resolver.assumeIsolated { $0.ranking } }
     #expect(report?.measures == false)
-    use { $0.kinds = [.tcp(port: 443), .icmp] }
+    use { $0.section.probe = [.tcp(port: 443), .icmp] }
     #expect(report?.measures == true && report?.problems == [])
     (prober.isPingRefused, prober.problem) = (true, PingPermission.problem)
     prober.milliseconds = { _, _ in 1 }
@@ -121,7 +121,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   }
 
   @Test func `no client waits: the first answer leaves before the first probe`() throws {
-    use { $0.domains = [.subtree(name("example.com")): [.icmp]] }
+    use { $0.section.domains = [.subtree(name("example.com")): [.icmp]] }
     let number = scene.ask("www.example.com")
     loop.advance(by: .milliseconds(20))
     #expect(try scene.reply(number).after == .milliseconds(20))
@@ -175,7 +175,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
     let scene = ResolverScene(on: loop, [provider])
     scene.prober.milliseconds = { _, _ in 10 }
     var settings = RankingSettings()
-    (settings.kinds, settings.section.probesPerMinute) = ([.icmp], 20)
+    (settings.section.probe, settings.section.probesPerMinute) = ([.icmp], 20)
     scene.resolver.assumeIsolated { $0.useRanking(settings) }
     return scene
   }
@@ -241,7 +241,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
       if kind == .icmp { return 1 }
       return address.description == slow ? 300 : nil
     }
-    use { $0.kinds = [.tcp(port: 443), .icmp] }
+    use { $0.section.probe = [.tcp(port: 443), .icmp] }
     for _ in 0..<9 {
       _ = try addresses()
       loop.advance(by: .seconds(1))
@@ -287,7 +287,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
       loop.advance(by: .milliseconds(100))
     }
     #expect(isAsked() && prober.inFlight > 0)
-    use { $0.kinds = [.tcp(port: 80)] }
+    use { $0.section.probe = [.tcp(port: 80)] }
     for _ in 0..<10 {
       _ = try addresses()
       loop.advance(by: .seconds(1))
@@ -319,7 +319,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
 
   @Test func `without ping sockets the other kinds go on`() throws {
     prober.isPingRefused = true
-    use { $0.kinds = [.icmp, .tcp(port: 443)] }
+    use { $0.section.probe = [.icmp, .tcp(port: 443)] }
     for _ in 0..<8 {
       _ = try addresses()
       loop.advance(by: .seconds(1))
@@ -335,7 +335,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
       guard Double.random(in: 0..<1, using: &random) >= 0.05 else { return nil }
       return base[address.description].map { $0 * Double.random(in: 0.8...1.2, using: &random) }
     }
-    use { $0.kinds = [.icmp] }
+    use { $0.section.probe = [.icmp] }
     for _ in 0..<10 {
       _ = try addresses()
       loop.advance(by: .seconds(1))
@@ -354,7 +354,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   // MARK: Fewer addresses
 
   @Test func `an answer shows the best addresses once one works, and the others are measured on`() throws {
-    use { ($0.kinds, $0.section.answers, $0.section.interval) = ([.tcp(port: 443)], 1, .seconds(60)) }
+    use { ($0.section.probe, $0.section.answers, $0.section.interval) = ([.tcp(port: 443)], 1, .seconds(60)) }
     #expect(try addresses().count == 3)
     for _ in 0..<8 {
       loop.advance(by: .seconds(1))
@@ -381,7 +381,7 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
   }
 
   @Test func `an answer that is composed again is as old as before, and expires when it would have`() throws {
-    use { ($0.kinds, $0.section.answers) = ([.tcp(port: 443)], 2) }
+    use { ($0.section.probe, $0.section.answers) = ([.tcp(port: 443)], 2) }
     for second in 0..<599 {
       let message = try scene.answer("www.example.com")
       #expect(message.answers.allSatisfy { (UInt32(599 - second)...UInt32(601 - second)).contains($0.ttl) })
@@ -414,8 +414,8 @@ private let (good, slow, dead) = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
 
   @Test func `the longest pattern says how a name is measured`() {
     var settings = RankingSettings()
-    settings.kinds = [.icmp]
-    settings.domains = [
+    settings.section.probe = [.icmp]
+    settings.section.domains = [
       .subtree(name("example.com")): [.tcp(port: 1)], .below(name("cdn.example.com")): [.tcp(port: 2)],
       .exact(name("www.example.com")): [], .subtree(name("lan")): [],
     ]

@@ -42,6 +42,16 @@ extension Configuration {
   }
 }
 
+extension Configuration.Probe: CustomStringConvertible {
+  /// As in the file: `icmp` or `tcp:443`.
+  public var description: String {
+    switch self {
+    case .icmp: "icmp"
+    case .tcp(let port): "tcp:\(port)"
+    }
+  }
+}
+
 extension Configuration.Ranking {
   mutating func read(from reader: TableReader) {
     reader.read("probe", &probe, .probes)

@@ -6,11 +6,7 @@ import Routing
 
 /// The `[ranking]` section as the ranker uses it.
 package struct RankingSettings: Equatable, Sendable {
-  /// The kinds of probes for names that no pattern of `domains` matches, in order of preference; empty to measure none.
-  package var kinds: [ProbeKind] = []
-  /// The kinds of probes for names that match a pattern.
-  package var domains: [NamePattern: [ProbeKind]] = [:]
-  /// The section; `probe` and `domains` are empty here, and `family_threshold` has its default if it is not used.
+  /// The section; `family_threshold` has its default if it is not used.
   package var section = Configuration().ranking
   /// Prefixes that count as private in addition to the built-in ones (`names.rebind_prefixes`).
   package var privatePrefixes: [IPPrefix] = []
@@ -20,16 +16,13 @@ package struct RankingSettings: Equatable, Sendable {
 
   package init(_ configuration: Configuration) {
     section = configuration.ranking
-    kinds = section.probe.map { ProbeKind($0) }
-    domains = section.domains.mapValues { $0.map { ProbeKind($0) } }
     // What has no effect must not make two settings differ.
-    (section.probe, section.domains) = ([], [:])
     if section.families != .faster { section.familyThreshold = Configuration().ranking.familyThreshold }
     privatePrefixes = configuration.names.rebindPrefixes
   }
 
   /// Whether any name is measured.
-  package var measures: Bool { !kinds.isEmpty || domains.values.contains { !$0.isEmpty } }
+  package var measures: Bool { !section.probe.isEmpty || section.domains.values.contains { !$0.isEmpty } }
 
   /// AAAA records are withheld if IPv6 fails or is slower by this much; nil to always answer both families.
   var familyThreshold: Duration? { section.families == .faster ? section.familyThreshold : nil }
@@ -38,12 +31,13 @@ package struct RankingSettings: Equatable, Sendable {
   var comparesFamilies: Bool { familyThreshold != nil && measures }
 
   /// The kinds of probes that are used for any name.
-  var allKinds: Set<ProbeKind> { Set(kinds).union(domains.values.joined()) }
+  var allKinds: Set<ProbeKind> { Set(section.probe).union(section.domains.values.joined()) }
 
   /// The kinds of probes for a name, by the longest pattern of `domains` that matches it; and whether one matches.
   ///
   /// - Complexity: O(labels)
   func measures(for name: DomainName) -> (kinds: [ProbeKind], isListed: Bool) {
+    let (kinds, domains) = (section.probe, section.domains)
     guard !domains.isEmpty else { return (kinds, false) }
     if let kinds = domains[.exact(name)] ?? domains[.subtree(name)] { return (kinds, true) }
     var below = name
@@ -74,14 +68,5 @@ package struct RankingSettings: Equatable, Sendable {
 
   private static func isHost(_ octets: [UInt8]) -> Bool {
     !(octets[0] == 0 || octets[0] == 169 && octets[1] == 254 || octets[0] >= 224)
-  }
-}
-
-extension ProbeKind {
-  fileprivate init(_ probe: Configuration.Probe) {
-    switch probe {
-    case .icmp: self = .icmp
-    case .tcp(let port): self = .tcp(port: port)
-    }
   }
 }

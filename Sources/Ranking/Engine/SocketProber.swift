@@ -1,5 +1,6 @@
 // SocketProber.swift -- sends the ranker's probes through sockets.
 
+import Configuration
 import DNSWire
 import EventLoop
 import Glibc
