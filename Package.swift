@@ -72,7 +72,7 @@ let layer1: [Target] =
   + module("EventLoop", ["CEvent"])
   + module("HTTPMessage")
   + module("Ciphers", ["CCrypto"], tests: ["DNSWire"])
-  + module("Configuration", ["DNSWire", "Ciphers", "Files", "CProcess", "CTOML"])
+  + module("Configuration", ["DNSWire", "Ciphers", "Files", "Telemetry", "CProcess", "CTOML", logging])
   + module("JSON", ["CJSON"])
   + module("Telemetry", ["JSON", logging])
   + module("Files")

@@ -4,7 +4,7 @@ import JSON
 import Logging
 
 /// The format of log lines.
-public enum LogFormat: Int, CaseIterable, Sendable {
+public enum LogFormat: String, CaseIterable, Sendable {
   /// `TIME LEVEL message key=value …`
   case text
   /// `{"time":…,"level":…,"message":…,"key":…}`

@@ -78,12 +78,12 @@ public final class LogOutput: Sendable {
 
 /// A format that any thread may read and change.
 private final class FormatSwitch: Sendable {
-  private let place: Atomic<Int>
+  private let isJSON: Atomic<Bool>
 
-  init(_ format: LogFormat) { place = Atomic(format.rawValue) }
+  init(_ format: LogFormat) { isJSON = Atomic(format == .json) }
 
   var format: LogFormat {
-    get { LogFormat(rawValue: place.load(ordering: .relaxed)) ?? .text }
-    set { place.store(newValue.rawValue, ordering: .relaxed) }
+    get { isJSON.load(ordering: .relaxed) ? .json : .text }
+    set { isJSON.store(newValue == .json, ordering: .relaxed) }
   }
 }

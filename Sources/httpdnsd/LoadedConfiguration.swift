@@ -28,8 +28,7 @@ struct LoadedConfiguration {
       warnings = loaded.warnings
       secretFiles = loaded.secretFiles
       log = LogOutput(
-        LogThreshold(Logger.Level(loaded.configuration.log.level)), LogFormat(loaded.configuration.log.format),
-        recorder: recorder)
+        LogThreshold(loaded.configuration.log.level), loaded.configuration.log.format, recorder: recorder)
     } catch {
       for warning in error.warnings { Console.error("warning: \(warning)") }
       for mistake in error.mistakes { Console.error("\(mistake)") }
@@ -41,19 +40,6 @@ struct LoadedConfiguration {
   var logger: Logger { Logger(label: "httpdnsd") { [log] _ in StandardErrorLog(log) } }
 }
 
-extension Logger.Level {
-  init(_ level: Configuration.LogLevel) { self = Logger.Level(rawValue: level.rawValue) ?? .info }
-}
-
-extension LogFormat {
-  init(_ format: Configuration.LogFormat) {
-    switch format {
-    case .text: self = .text
-    case .json: self = .json
-    }
-  }
-}
-
 /// Human-readable output to stdout and stderr.
 enum Console {
   /// Returns a forwarder that answers this process's own questions and never listens.
@@ -63,7 +49,7 @@ enum Console {
     Process.prepare(loaded.configuration)
     // The result already includes the reason for a failure. log.level = "debug" shows more.
     var logger = loaded.logger
-    let level = Logger.Level(loaded.configuration.log.level)
+    let level = loaded.configuration.log.level
     logger.logLevel = level <= .debug ? level : .error
     do throws(StartError) {
       return try Forwarder(loaded.configuration, logger: logger)

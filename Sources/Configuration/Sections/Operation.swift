@@ -2,6 +2,8 @@
 
 import Ciphers
 import DNSWire
+import Logging
+import Telemetry
 
 extension Configuration {
   /// The control socket.
@@ -27,24 +29,11 @@ extension Configuration {
   /// Log level, format and query log.
   public struct Log: Hashable, Sendable {
     /// Lowest level that is logged.
-    public var level = LogLevel.info
+    public var level = Logger.Level.info
     /// Form of the lines; `json` is one object for each.
     public var format = LogFormat.text
     /// Whether each query is logged, with name and client.
     public var queries = false
-  }
-
-  /// The level of a message; the raw values are those of swift-log.
-  public enum LogLevel: String, CaseIterable, Hashable, Sendable {
-    case trace, debug, info, notice, warning, error, critical
-  }
-
-  /// The format of a message.
-  public enum LogFormat: String, CaseIterable, Hashable, Sendable {
-    /// One line of text.
-    case text
-    /// One JSON object per line.
-    case json
   }
 }
 

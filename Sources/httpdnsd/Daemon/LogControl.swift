@@ -40,8 +40,8 @@ final class LogControl: @unchecked Sendable {
 
   func follow(_ settings: Configuration.Log) {
     forwarder.loop.assertCurrent()
-    log.threshold.level = Logger.Level(settings.level)
-    log.format = LogFormat(settings.format)
+    log.threshold.level = settings.level
+    log.format = settings.format
     forwarder.queryLog.setOn(settings.queries, writingTo: log)
   }
 
