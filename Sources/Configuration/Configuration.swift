@@ -39,30 +39,24 @@ public struct Configuration: Hashable, Sendable {
 }
 
 extension Configuration {
+  /// Whether any of the network's resolvers may be asked.
+  var hasLocalDNS: Bool { !localDNS.servers.isEmpty }
+
   mutating func read(from root: TableReader) {
     root.read("state_directory", &stateDirectory, .absolutePath)
     root.section("listen") { listen.read(from: $0) }
     root.section("localdns") { localDNS.read(from: $0, ownAddresses: listen.addresses) }
-    let hasLocalDNS = !localDNS.servers.isEmpty
-    providers = Provider.readAll(from: root, Provider.Context(hasLocalDNS: hasLocalDNS, ownAddresses: listen.addresses))
+    providers = Provider.readAll(from: root, beside: self)
     lists = List.readAll(from: root)
-    rules = Rule.readAll(
-      from: root,
-      Rule.Context(
-        providers: providers.map(\.name), lists: lists, hasLocalDNS: hasLocalDNS, ownAddresses: listen.addresses,
-        allow: listen.allow))
+    rules = Rule.readAll(from: root, beside: self)
     root.warnOfUnused(lists, rules)
     var isStoreSound = true
     root.section("cache") { reader in
       cache.read(from: reader)
       isStoreSound = reader.isSound("redis")
     }
-    root.section("fleet") { reader in
-      fleet.read(
-        from: reader,
-        Fleet.Context(
-          store: cache.redis, isStoreSound: isStoreSound, hasLocalDNS: hasLocalDNS, ownAddresses: listen.addresses))
-    }
+    let others = self
+    root.section("fleet") { fleet.read(from: $0, beside: others, isStoreSound: isStoreSound) }
     root.section("refresh") { refresh.read(from: $0) }
     root.section("ranking") { ranking.read(from: $0) }
     root.section("names") { names.read(from: $0) }

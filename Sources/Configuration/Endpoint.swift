@@ -18,23 +18,15 @@ public struct Endpoint: Hashable, Sendable {
   }
 
   /// An endpoint from `127.0.0.1:53`, `[::1]:53` or `[fe80::1%eth0]:53`; nil for anything else.
-  public init?(text: String) { self.init(text: text, ports: 1...UInt16.max) }
+  ///
+  /// - Parameter defaultPort: the port of an address without one, with or without brackets; nil if the port is required.
+  public init?(text: String, defaultPort: UInt16? = nil) { self.init(text, defaultPort, ports: 1...UInt16.max) }
 
   /// An endpoint to listen on, where port 0 lets the kernel choose.
-  init?(listening text: String) { self.init(text: text, ports: 0...UInt16.max) }
+  init?(listening text: String) { self.init(text, nil, ports: 0...UInt16.max) }
 
-  private init?(text: String, ports: ClosedRange<UInt16>) {
-    guard let (host, port) = splitPort(text, in: ports), let port else { return nil }
-    self.init(host: host, port: port)
-  }
-
-  /// An endpoint from an address with or without brackets and port; nil for anything else.
-  public init?(text: String, defaultPort: UInt16) {
-    guard let (host, port) = splitPort(text) else { return nil }
-    self.init(host: host, port: port ?? defaultPort)
-  }
-
-  private init?(host: String, port: UInt16) {
+  private init?(_ text: String, _ defaultPort: UInt16?, ports: ClosedRange<UInt16>) {
+    guard let (host, given) = splitPort(text, in: ports), let port = given ?? defaultPort else { return nil }
     let parts = host.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
     guard let address = IPAddress(text: parts[0]) else { return nil }
     self.init(address: address, zone: parts.count == 2 ? String(parts[1]) : nil, port: port)

@@ -54,13 +54,7 @@ extension Configuration.Provider {
 
 extension Configuration.ProviderKind {
   /// Whether requests identify an account.
-  public var hasAccount: Bool {
-    switch self {
-    case .alidns(let account, _, _): account != nil
-    case .tencent, .emas: true
-    case .json, .doh, .table: false
-    }
-  }
+  public var hasAccount: Bool { !accountKeys.isEmpty }
 
   /// The keys that identify the account to the provider, secrets without their suffixes; empty without an account.
   package var accountKeys: [String] {

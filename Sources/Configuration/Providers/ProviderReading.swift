@@ -4,7 +4,9 @@ import DNSWire
 
 extension Configuration.Provider {
   /// Reads all providers, or the default one if the file has none.
-  static func readAll(from root: TableReader, _ context: Context) -> [Configuration.Provider] {
+  ///
+  /// - Parameter others: the sections that providers are checked against.
+  static func readAll(from root: TableReader, beside others: Configuration) -> [Configuration.Provider] {
     guard let value = root.value("provider") else { return [Configuration.Provider()] }
     var providers: [Configuration.Provider] = []
     var names: Set<String> = []
@@ -12,7 +14,7 @@ extension Configuration.Provider {
     let shownName = { (table: [String: Value]) in name(of: table).flatMap { uniqueNames.contains($0) ? $0 : nil } }
     root.tables("provider", atMost: 64, name: shownName) { reader in
       var provider = Configuration.Provider()
-      provider.read(from: reader, context)
+      provider.read(from: reader, beside: others)
       // A provider without a valid kind has no default name that could clash.
       let isNamed = reader.isSound("kind") || reader.isGiven("name")
       if isNamed, !names.insert(provider.name).inserted {
@@ -25,12 +27,6 @@ extension Configuration.Provider {
       root.refuse("provider", is: "is not enough", allowed: "at least one [[provider]], or no such key for the default")
     }
     return providers
-  }
-
-  /// The parts of the configuration that a provider is checked against.
-  struct Context {
-    let hasLocalDNS: Bool
-    let ownAddresses: [Endpoint]
   }
 
   /// The names by which messages call a provider: valid and unique ones. Other providers are called by their position.
@@ -50,7 +46,7 @@ extension Configuration.Provider {
     return kind.line.flatMap { ProviderKindName(rawValue: $0)?.rawValue }
   }
 
-  mutating func read(from reader: TableReader, _ context: Context) {
+  mutating func read(from reader: TableReader, beside others: Configuration) {
     var kind = ProviderKindName.alidns
     reader.read("kind", &kind, .choice)
     name = kind.rawValue
@@ -65,7 +61,7 @@ extension Configuration.Provider {
       return
     }
     read(kind, from: reader)
-    refuseContradictions(reader, context)
+    refuseContradictions(reader, others)
     // A secret that is only sent to this machine belongs to a test or a demonstration.
     if !isOnThisMachine { reader.warnOfInlineSecrets() }
     reader.refuseUnknownKeys { key in
@@ -114,7 +110,7 @@ extension Configuration.Provider {
     if reader.isGiven("check_name") { reader.warn("check_name", "has no effect any more; remove it") }
   }
 
-  private func refuseContradictions(_ reader: TableReader, _ context: Context) {
+  private func refuseContradictions(_ reader: TableReader, _ others: Configuration) {
     if case .table = kind, clientSubnet != .none {
       reader.refuse(
         "client_subnet", is: "is not valid with kind \"table\"",
@@ -133,14 +129,14 @@ extension Configuration.Provider {
     if servers.allSatisfy({ !$0.host.mayBe(family) }) {
       reader.refuse("family", is: "matches none of the servers", allowed: "the family of at least one server")
     }
-    reader.refuseOwn("bootstrap", bootstrap.map { .resolver($0) }, context.ownAddresses)
+    reader.refuseOwn("bootstrap", bootstrap.map { .resolver($0) }, others.listen.addresses)
     if !bootstrap.isEmpty, servers.allSatisfy({ !$0.host.isName }) {
       let isGiven = reader.isGiven("servers")
       let known = isGiven ? "every server is an address" : "the addresses of this service are built in"
       reader.warn("bootstrap", "not used: \(known)")
     }
     // A proxy looks up names itself.
-    let canFindNames = !bootstrap.isEmpty || context.hasLocalDNS || proxy != nil
+    let canFindNames = !bootstrap.isEmpty || others.hasLocalDNS || proxy != nil
     if !canFindNames, servers.allSatisfy({ $0.host.isName }) {
       let key = ["servers", "url"].first { reader.isGiven($0) } ?? "servers"
       reader.refuse(

@@ -34,17 +34,10 @@ extension Configuration {
 }
 
 extension Configuration.Fleet {
-  /// The parts of the configuration that the section is checked against.
-  struct Context {
-    /// `cache.redis`.
-    let store: Configuration.StoreURL?
-    /// Whether `cache.redis` is valid.
-    let isStoreSound: Bool
-    let hasLocalDNS: Bool
-    let ownAddresses: [Endpoint]
-  }
-
-  mutating func read(from reader: TableReader, _ context: Context) {
+  /// - Parameters:
+  ///   - others: the sections that this one is checked against.
+  ///   - isStoreSound: whether `cache.redis` is valid.
+  mutating func read(from reader: TableReader, beside others: Configuration, isStoreSound: Bool) {
     reader.read("namespace", &namespace, .namespace)
     reader.read("site", &site, .site)
     reader.read("user", &user, .optional(.text))
@@ -59,18 +52,18 @@ extension Configuration.Fleet {
     reader.read("wait", &wait, .duration(.zero ... .seconds(2)))
     reader.read("units", &units, .boolean)
     if let caFile { reader.requireReadable("ca_file", caFile, mark: ("CERTIFICATE-----", "PEM certificates")) }
-    reader.refuseOwn("bootstrap", bootstrap.map { .resolver($0) }, context.ownAddresses)
-    guard context.isStoreSound else { return }
-    guard let store = context.store else {
+    reader.refuseOwn("bootstrap", bootstrap.map { .resolver($0) }, others.listen.addresses)
+    guard isStoreSound else { return }
+    guard let store = others.cache.redis else {
       if self != Configuration.Fleet() { reader.report.warn("has no effect without cache.redis", at: reader.place) }
       return
     }
-    checkHost(of: store, reader, context)
+    checkHost(of: store, reader, hasLocalDNS: others.hasLocalDNS)
     joinCredentials(of: store, reader)
   }
 
   /// Warns about a store that others can reach, and about keys that have no effect on this one.
-  private func checkHost(of store: Configuration.StoreURL, _ reader: TableReader, _ context: Context) {
+  private func checkHost(of store: Configuration.StoreURL, _ reader: TableReader, hasLocalDNS: Bool) {
     if store.scheme != .rediss {
       if caFile != nil { reader.warn("ca_file", "has no effect without rediss:// in cache.redis") }
       if tlsName != nil { reader.warn("tls_name", "has no effect without rediss:// in cache.redis") }
@@ -80,7 +73,7 @@ extension Configuration.Fleet {
         "without fleet.secret_file an attacker with write access to the store can forge answers", at: .store)
     }
     if case .host(.name(let name), _) = store.endpoint, !Configuration.StoreURL.isLocal("\(name)") {
-      if bootstrap.isEmpty, !context.hasLocalDNS, reader.isSound("bootstrap") {
+      if bootstrap.isEmpty, !hasLocalDNS, reader.isSound("bootstrap") {
         reader.report.refuse(
           "the URL's host is a name and nothing can resolve it", at: .store,
           allowed: "use an address in the URL, or set fleet.bootstrap or localdns.servers", .failure)

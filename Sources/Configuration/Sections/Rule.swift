@@ -75,19 +75,11 @@ extension Configuration {
 }
 
 extension Configuration.Rule {
-  /// The parts of the configuration that a rule is checked against.
-  struct Context {
-    let providers: [String]
-    let lists: [Configuration.List]
-    let hasLocalDNS: Bool
-    let ownAddresses: [Endpoint]
-    let allow: [Configuration.ClientNetwork]
-  }
-
   /// Largest number of different prefixes in the rules' `clients`.
   static let mostPrefixes = 63
 
-  static func readAll(from root: TableReader, _ context: Context) -> [Configuration.Rule] {
+  /// - Parameter configuration: what rules are checked against, as read so far.
+  static func readAll(from root: TableReader, beside configuration: Configuration) -> [Configuration.Rule] {
     var rules: [Configuration.Rule] = []
     // The types of each pattern that earlier rules have.
     var covered: [NamePattern: Set<Configuration.RuleType>] = [:]
@@ -95,7 +87,7 @@ extension Configuration.Rule {
     var listCount = 0
     root.tables("rule") { reader in
       var rule = Configuration.Rule(names: [], use: .localDNS)
-      rule.read(from: reader, context)
+      rule.read(from: reader, configuration)
       let types = Set(rule.types.isEmpty ? Configuration.RuleType.allCases : rule.types)
       for name in rule.names where reader.isSound("types") {
         if types.isSubset(of: covered[name, default: []]) {
@@ -125,7 +117,7 @@ extension Configuration.Rule {
     return rules
   }
 
-  private mutating func read(from reader: TableReader, _ context: Context) {
+  private mutating func read(from reader: TableReader, _ configuration: Configuration) {
     let patterns = Form<[NamePattern]>.list(of: .namePattern, atLeast: reader.isGiven("lists") ? 0 : 1)
     if !reader.isGiven("lists") { reader.require("names", allowed: patterns.allowed) }
     reader.require("use", allowed: Form<Configuration.Use>.use.allowed)
@@ -135,7 +127,7 @@ extension Configuration.Rule {
     if reader.isSound("lists"), reader.isSound("names"), names.isEmpty, lists.isEmpty, reader.isGiven("lists") {
       reader.refuse("lists", is: "is not enough", allowed: "names or lists")
     }
-    reader.checkLists(lists, among: context.lists)
+    reader.checkLists(lists, among: configuration.lists)
     reader.read("types", &types, .distinctList(of: .choice))
     reader.read("clients", &clients, .distinctList(of: .exactPrefix))
     reader.read("use", &use, .use)
@@ -146,14 +138,15 @@ extension Configuration.Rule {
     reader.read("min_ttl", &minTTL, .optional(.ttl()))
     reader.read("stale", &stale, .optional(.choice))
     reader.read("immutable", &isImmutable, .some(.boolean))
-    refuseContradictions(reader, context)
+    refuseContradictions(reader, configuration)
   }
 
-  private func refuseContradictions(_ reader: TableReader, _ context: Context) {
+  private func refuseContradictions(_ reader: TableReader, _ configuration: Configuration) {
     // Which other keys are allowed depends on `use`.
     guard reader.isSound("use") else { return }
-    if case .providers(let names) = use, let unknown = names.first(where: { !context.providers.contains($0) }) {
-      let choices = context.providers + Configuration.Use.words.keys.sorted()
+    let providers = configuration.providers.map(\.name)
+    if case .providers(let names) = use, let unknown = names.first(where: { !providers.contains($0) }) {
+      let choices = providers + Configuration.Use.words.keys.sorted()
       let words = choices.map { "\"\($0)\"" }.joined(separator: ", ")
       let subject = names.count > 1 ? "has \(shownText(unknown)), which " : ""
       reader.refuse("use", is: "\(subject)is not a configured provider", allowed: "one of \(words)")
@@ -161,10 +154,10 @@ extension Configuration.Rule {
     if use == .nxdomain, !types.isEmpty {
       reader.refuse("types", "not possible with use = \"nxdomain\", which is for every type", remedy: "use \"nodata\"")
     }
-    if use == .localDNS, servers.isEmpty, !context.hasLocalDNS, reader.isSound("servers") {
+    if use == .localDNS, servers.isEmpty, configuration.localDNS.servers.isEmpty, reader.isSound("servers") {
       reader.refuse("use", is: "has no servers", allowed: "servers in this rule or in [localdns]")
     }
-    reader.refuseOwn("servers", servers, context.ownAddresses)
+    reader.refuseOwn("servers", servers, configuration.listen.addresses)
     if !servers.isEmpty, use != .localDNS {
       reader.refuse("servers", "only valid with use = \"localdns\"", remedy: "remove the key")
     }
@@ -178,7 +171,7 @@ extension Configuration.Rule {
       reader.refuse("fallback", "only valid if use names providers or is \"default\"", remedy: "remove the key")
     }
     if let minTTL, let maxTTL { reader.refuseInverted("min_ttl", minTTL, "max_ttl", maxTTL) }
-    for prefix in clients where !context.allow.contains(where: { $0.mayInclude(prefix) }) {
+    for prefix in clients where !configuration.listen.allow.contains(where: { $0.mayInclude(prefix) }) {
       reader.warn("clients", "\(prefix) may not ask: listen.allow does not have it")
     }
     guard reader.isSound("types"), reader.isSound("addresses") else { return }
