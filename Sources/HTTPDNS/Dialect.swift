@@ -58,6 +58,11 @@ public protocol BatchDialect: Dialect {
 }
 
 extension BatchDialect {
+  /// A and AAAA. Names consist of letters, digits, hyphens and underscores; not the root.
+  public func serves(_ question: HTTPDNSQuestion) -> Bool {
+    (question.type == .a || question.type == .aaaa) && question.name.isPlain && !question.name.isRoot
+  }
+
   /// The transfer of a batch of one question.
   public func request(for question: HTTPDNSQuestion, unixTime: Int64) -> HTTPRequest {
     request(for: QuestionBatch(question), unixTime: unixTime)

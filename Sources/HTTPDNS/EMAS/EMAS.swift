@@ -18,11 +18,6 @@ enum EMAS {
     parameters.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
   }
 
-  /// A and AAAA. Names consist of letters, digits, hyphens and underscores; not the root.
-  static func serves(_ question: HTTPDNSQuestion) -> Bool {
-    (question.type == .a || question.type == .aaaa) && question.name.isPlain && !question.name.isRoot
-  }
-
   /// The price: per name and family that addresses were returned for, and higher with each kind of encryption.
   ///
   /// - Parameters:

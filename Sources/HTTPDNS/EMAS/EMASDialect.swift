@@ -32,9 +32,6 @@ public struct EMASDialect: BatchDialect {
   /// Five.
   public var mostNames: Int { EMAS.mostNames }
 
-  /// A and AAAA. Names consist of letters, digits, hyphens and underscores; not the root.
-  public func serves(_ question: HTTPDNSQuestion) -> Bool { EMAS.serves(question) }
-
   /// A GET with `host` and `query`, and if applicable `ip`, `t` and `s`. The signature is valid for ten minutes.
   public func request(for batch: QuestionBatch, unixTime: Int64) -> HTTPRequest {
     precondition(batch.names.count <= mostNames, "more names than EMAS takes")

@@ -49,9 +49,6 @@ public struct EMASv2Dialect: BatchDialect {
   /// Five.
   public var mostNames: Int { EMAS.mostNames }
 
-  /// A and AAAA. Names consist of letters, digits, hyphens and underscores; not the root.
-  public func serves(_ question: HTTPDNSQuestion) -> Bool { EMAS.serves(question) }
-
   /// A GET with `id`, `m`, then `dn`, `cip` and `q`, or all three in `enc`, and with a secret key `exp` and `s`. The
   /// signature is valid for ten minutes.
   public func request(for batch: QuestionBatch, unixTime: Int64) -> HTTPRequest {

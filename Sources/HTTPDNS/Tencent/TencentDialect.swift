@@ -55,11 +55,6 @@ public struct TencentDialect: BatchDialect {
   /// Eight: the limit in the document.
   public var mostNames: Int { 8 }
 
-  /// A and AAAA. Names consist of letters, digits, hyphens and underscores; not the root.
-  public func serves(_ question: HTTPDNSQuestion) -> Bool {
-    (question.type == .a || question.type == .aaaa) && question.name.isPlain && !question.name.isRoot
-  }
-
   /// A GET with `dn`, `clientip`, `ttl` and `query`, and if applicable `token`, `id`, `type`, `alg` and `ip`. No
   /// parameter carries DO, CD or a subnet of length 0.
   public func request(for batch: QuestionBatch, unixTime: Int64) -> HTTPRequest {
