@@ -25,29 +25,19 @@ final class ProviderServer: CustomStringConvertible {
   /// The addresses that the transport connects to.
   private var reached: [IPAddress] = []
 
-  /// Creates a server at fixed addresses.
+  /// - Parameters:
+  ///   - addresses: the fixed addresses of a server that is not looked up.
+  ///   - lookUp: resolves a server given by name.
   init(
-    _ description: String, addresses: [IPAddress], isVerified: Bool = false, nat64: NAT64? = nil,
-    connect: @escaping Connect
-  ) {
-    self.description = description
-    self.isVerified = isVerified
-    self.connect = connect
-    self.nat64 = nat64
-    lookUp = nil
-    open(to: addresses)
-  }
-
-  /// Creates a server that is resolved by name.
-  init(
-    _ description: String, lookUp: HostLookUp, isVerified: Bool = false, nat64: NAT64? = nil,
-    connect: @escaping Connect
+    _ description: String, addresses: [IPAddress] = [], lookUp: HostLookUp? = nil, isVerified: Bool = false,
+    nat64: NAT64? = nil, connect: @escaping Connect
   ) {
     self.description = description
     self.isVerified = isVerified
     self.connect = connect
     self.nat64 = nat64
     self.lookUp = lookUp
+    if lookUp == nil { open(to: addresses) }
   }
 
   /// Creates the transport to these addresses, by the network's NAT64 where only that reaches them.
