@@ -142,21 +142,32 @@ public struct ControlClient: Sendable {
   /// Reads until the peer closes the connection.
   private func read(from descriptor: Int32, by deadline: BootInstant) throws(ControlClientError) -> [UInt8] {
     var octets: [UInt8] = []
-    var block = [UInt8](repeating: 0, count: 16_384)
     while true {
-      let left = (deadline - BootInstant.now).nanoseconds / 1_000_000
+      let block = try receive(from: descriptor, by: deadline)
+      guard !block.isEmpty else { return octets }
+      octets += block
+      guard octets.count <= ControlClient.longestAnswer else { throw .unreadable(path: path) }
+    }
+  }
+
+  /// The octets that arrive next; empty at the end.
+  ///
+  /// - Parameter deadline: nil to wait without a limit.
+  /// - Throws: `.tooLate`, or `.interrupted` if `interruption` becomes readable.
+  func receive(from descriptor: Int32, by deadline: BootInstant?) throws(ControlClientError) -> [UInt8] {
+    var block = [UInt8](repeating: 0, count: 65_536)
+    while true {
+      let left = deadline.map { ($0 - BootInstant.now).nanoseconds / 1_000_000 }
       var entries = [descriptor, interruption ?? -1].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-      guard left > 0 else { throw .tooLate(path: path) }
-      let ready = poll(&entries, 2, Int32(clamping: left))
+      guard left ?? 1 > 0 else { throw .tooLate(path: path) }
+      let ready = poll(&entries, 2, left.map { Int32(clamping: $0) } ?? -1)
       // Interrupted by a signal. If the signal is to end the wait, the next poll finds its descriptor readable.
       if ready < 0, errno == EINTR { continue }
       guard ready > 0 else { throw .tooLate(path: path) }
       guard entries[1].revents == 0 else { throw .interrupted }
       let count = recv(descriptor, &block, block.count, 0)
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { return octets }
-      octets += block[..<count]
-      guard octets.count <= ControlClient.longestAnswer else { throw .unreadable(path: path) }
+      if count < 0, errno == EINTR || errno == EAGAIN { continue }
+      return Array(block[..<max(0, count)])
     }
   }
 

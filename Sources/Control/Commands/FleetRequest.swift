@@ -17,26 +17,19 @@ struct FleetRequest: ControlRequest {
   init(_: HTTPServerRequest) {}
 
   func answer(from actions: any ControlActions) async -> any ControlText {
-    FleetText(report: await actions.fleet(), providers: await actions.providers().compactMap(FleetUnitsLine.init))
-  }
-}
-
-/// A provider's units on the current day.
-struct FleetUnitsLine: Sendable {
-  var name: String
-  var units: Int
-  var limit: Int
-
-  init?(_ report: ProviderReport) {
-    guard let units = report.fleetUnits else { return nil }
-    (name, self.units, limit) = (report.name, units, report.unitsPerDay)
+    FleetText(report: await actions.fleet(), providers: await actions.providers())
   }
 }
 
 struct FleetText: ControlText {
   /// Nil without a store.
   let report: FleetReport?
-  let providers: [FleetUnitsLine]
+  let providers: [ProviderReport]
+
+  /// The units of each provider on the current day, of all daemons, and their limit; 0 for none.
+  private var units: [(name: String, units: Int, limit: Int)] {
+    providers.compactMap { report in report.fleetUnits.map { (report.name, $0, report.unitsPerDay) } }
+  }
 
   /// Whether the store is not used, or does not take everything.
   var isIncomplete: Bool { report.map { !$0.isUsed || $0.store.complaint != nil } ?? true }
@@ -66,7 +59,7 @@ struct FleetText: ControlText {
       "\(counters.writes) written, \(counters.failedWrites + report.droppedWrites) lost; "
         + (report.hasSecret ? "sealed" : "not sealed: fleet.secret_file is not set"),
     ])
-    for line in providers {
+    for line in units {
       let limit = line.limit == 0 ? "" : " of \(line.limit)"
       let units =
         "\(line.name): \(report.isUsed ? "" : "at least ")\(line.units)\(limit) today, by all daemons of the fleet"
@@ -123,7 +116,7 @@ struct FleetText: ControlText {
       ]),
       "writes": "\(counters.writes)", "failed_writes": "\(counters.failedWrites)",
       "dropped_writes": "\(report.droppedWrites)", "losses": "\(counters.losses)",
-      "units": JSONText.object(providers.map { ($0.name, "\($0.units)") }),
+      "units": JSONText.object(units.map { ($0.name, "\($0.units)") }),
       "members": JSONText.array(members),
     ])
   }

@@ -36,7 +36,7 @@ struct StatsRequest: ControlRequest {
   func answer(from actions: any ControlActions) async -> any ControlText {
     switch part {
     case .totals: return StatsText(numbers: await actions.numbers())
-    case .names: return NamesText(await actions.names())
+    case .names: return NamesText(names: await actions.names())
     case .top: return StatsText(numbers: await actions.numbers(), busiest: await actions.names().reports)
     }
   }
@@ -158,29 +158,23 @@ struct StatsText: ControlText {
 
 /// The counters of the busiest names.
 struct NamesText: ControlText {
-  private let reports: [NameReport]
-  private let network: String
-
-  init(_ names: BusyNamesReport) {
-    reports = names.reports
-    network = names.network
-  }
+  let names: BusyNamesReport
 
   var text: String {
-    let rows = reports.map { report in
-      [report.name.text, report.type.counted] + report.counts.members(network: network).map(\.text)
+    let rows = names.reports.map { report in
+      [report.name.text, report.type.counted] + report.counts.members(network: names.network).map(\.text)
     }
-    let head = ["domain", "type"] + NameCounts().members(network: network).map(\.name)
+    let head = ["domain", "type"] + NameCounts().members(network: names.network).map(\.name)
     return TextTable.lines([head] + rows).map { "\($0)\n" }.joined()
   }
 
   var json: String {
-    let objects = reports.map { report in
+    let objects = names.reports.map { report in
       let head = JSONText.members([
         "domain": JSONText.string(report.name.text), "type": "\(report.type.rawValue)",
         "counted_seconds": JSONText.seconds(report.time),
       ])
-      return JSONText.object(head + report.counts.members(network: network).map { ($0.name, $0.json) })
+      return JSONText.object(head + report.counts.members(network: names.network).map { ($0.name, $0.json) })
     }
     return JSONText.object(["names": JSONText.array(objects)])
   }

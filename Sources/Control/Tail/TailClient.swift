@@ -27,7 +27,7 @@ extension ControlClient {
     var octets: [UInt8] = []
     var bodyStart: Int?
     while bodyStart == nil {
-      guard let block = receive(from: descriptor, within: patience) else { throw .tooLate(path: path) }
+      let block = try receive(from: descriptor, by: .now + patience)
       guard !block.isEmpty, octets.count < ControlClient.longestHead else { throw .unreadable(path: path) }
       octets += block
       bodyStart = ControlClient.endOfHead(octets).map { $0 + 4 }
@@ -36,8 +36,8 @@ extension ControlClient {
       throw .unreadable(path: path)
     }
     guard status == 200 else {
-      while octets.count < ControlClient.longestHead, let block = receive(from: descriptor, within: patience),
-        !block.isEmpty
+      while octets.count < ControlClient.longestHead,
+        let block = try? receive(from: descriptor, by: .now + patience), !block.isEmpty
       {
         octets += block
       }
@@ -45,22 +45,8 @@ extension ControlClient {
     }
     var block = Array(octets[start...])
     while block.isEmpty || take(block) {
-      block = receive(from: descriptor, within: nil) ?? []
+      block = try receive(from: descriptor, by: nil)
       if block.isEmpty { throw .closed(path: path) }
-    }
-  }
-
-  /// The octets received; empty at the end; nil if none arrive in that time.
-  private func receive(from descriptor: Int32, within time: Duration?) -> [UInt8]? {
-    var block = [UInt8](repeating: 0, count: 65_536)
-    while true {
-      var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-      let ready = poll(&entry, 1, time.map { Int32(clamping: $0.components.seconds * 1000) } ?? -1)
-      if ready < 0, errno == EINTR { continue }
-      guard ready > 0 else { return nil }
-      let count = recv(descriptor, &block, block.count, 0)
-      if count < 0, errno == EINTR || errno == EAGAIN { continue }
-      return Array(block[..<max(0, count)])
     }
   }
 }
