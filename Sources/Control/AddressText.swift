@@ -2,7 +2,6 @@
 
 import JSON
 import Ranking
-import Resolver
 import Telemetry
 
 enum AddressText {

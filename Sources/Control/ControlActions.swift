@@ -4,7 +4,6 @@ import DNSWire
 import Fleet
 import Forwarder
 import Frontend
-import MessageCache
 import Ranking
 import Resolver
 import Upstreams

@@ -7,7 +7,6 @@ import DNSWire
 import EventLoop
 import Files
 import Fleet
-import Frontend
 import Logging
 import MessageCache
 import Persistence

@@ -1,7 +1,6 @@
 // ProblemLog.swift -- logs failures of upstreams, and limits that the daemon has reached.
 
 import EventLoop
-import Frontend
 import Logging
 import Resolver
 import Telemetry

@@ -1,7 +1,6 @@
 // CurlHandshake.swift -- a connection that libcurl opens and closes without a request: TCP, the proxy's tunnel, TLS.
 
 import CCurl
-import EventLoop
 
 /// An easy handle that only connects. Owned by its carrier; loop thread only.
 final class CurlHandshake {

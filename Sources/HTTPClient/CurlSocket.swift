@@ -1,6 +1,5 @@
 // CurlSocket.swift -- a socket of libcurl and its event on the loop.
 
-import CCurl
 import EventLoop
 
 /// One socket. Created when libcurl first waits for it, removed when libcurl closes it.

@@ -1,7 +1,6 @@
 // LocalDNSTransport.swift -- the resolver's interface to plain DNS: a question to servers, a response or a failure.
 
 import DNSWire
-import EventLoop
 import Glibc
 
 /// Why a server gave no answer.

@@ -3,7 +3,6 @@
 import DNSWire
 import EventLoop
 import Files
-import Glibc
 
 /// The servers and search domains of one file in the format of `/etc/resolv.conf`.
 public struct ResolverFile: Equatable, Sendable {

@@ -2,7 +2,6 @@
 //
 // Resolver's loop only.
 
-import EventLoop
 import MessageCache
 
 /// One run through a list of questions.

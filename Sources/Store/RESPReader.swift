@@ -3,8 +3,6 @@
 // Each octet is scanned once, however the input is split: the scan for a line's end continues where the input ended,
 // and a bulk string is copied once its announced length has arrived. All lengths, counts and depths are limited.
 
-import Glibc
-
 /// An incremental parser of replies. A failure is final: create another reader for another connection.
 public struct RESPReader {
   /// The longest bulk string in octets.

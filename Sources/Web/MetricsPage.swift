@@ -1,6 +1,5 @@
 // MetricsPage.swift -- writes all metrics for Prometheus. No label holds a domain name or the address of a client.
 
-import EventLoop
 import Forwarder
 import Frontend
 import LocalDNS

@@ -1,6 +1,5 @@
 // ProcessNumbers.swift -- reads the kernel's figures for the standard `process_` metrics of Prometheus.
 
-import EventLoop
 import Files
 import Glibc
 

@@ -1,6 +1,5 @@
 // ProviderMetrics.swift -- writes the metrics of each provider, labelled with its name in the configuration.
 
-import Forwarder
 import Upstreams
 
 extension Exposition {

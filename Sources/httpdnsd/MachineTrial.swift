@@ -3,11 +3,9 @@
 // A name below `InstanceName.zone` has an address of the daemon's own. The control socket says which; the listening address
 // and a lookup as an ordinary user's program makes it must give the same.
 
-import Configuration
 import Control
 import DNSWire
 import EventLoop
-import Glibc
 import LocalDNS
 import SystemSetup
 

@@ -3,7 +3,6 @@
 import DNSWire
 import EventLoop
 import Files
-import Glibc
 
 enum PortHolder {
   /// The largest socket table that is read, in octets; a hundred thousand sockets take less.

@@ -1,8 +1,6 @@
 // CacheRequest.swift -- `GET /cache[?limit=N]`: a summary of the cache; `GET /cache?name=NAME`: the entries of a name.
 
 import DNSWire
-import EventLoop
-import Forwarder
 import HTTPMessage
 import HTTPServer
 import JSON

@@ -2,11 +2,9 @@
 
 import DNSWire
 import Fleet
-import Forwarder
 import HTTPMessage
 import HTTPServer
 import JSON
-import MessageCache
 import Resolver
 
 /// A request to remove names from the cache.

@@ -1,6 +1,5 @@
 // ProvidersRequest.swift -- `GET /providers`: the state of the providers, as a table with reasons below it.
 
-import Forwarder
 import HTTPMessage
 import HTTPServer
 import JSON

@@ -1,8 +1,6 @@
 // RefreshRequest.swift -- `POST /refresh`: fetches a name again; the body has lines for the name and its types.
 
 import DNSWire
-import EventLoop
-import Forwarder
 import HTTPMessage
 import HTTPServer
 import JSON

@@ -3,7 +3,6 @@
 // The response consists of lines until the reader disconnects. Each start and end is logged with the reader's user ID,
 // because the lines contain names and clients.
 
-import Forwarder
 import Frontend
 import HTTPMessage
 import HTTPServer

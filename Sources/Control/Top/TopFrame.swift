@@ -1,7 +1,5 @@
 // TopFrame.swift -- a frame of `httpdnsd top`: the difference between two samples, as lines or JSON.
 
-import EventLoop
-import Forwarder
 import Frontend
 import JSON
 import Telemetry

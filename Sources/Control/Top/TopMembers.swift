@@ -5,7 +5,6 @@ import DNSWire
 import EventLoop
 import Frontend
 import JSON
-import Resolver
 import Telemetry
 import Upstreams
 

@@ -6,7 +6,6 @@
 // most six times a minute; further ones are queued and merged. Resolver's loop only.
 
 import EventLoop
-import Store
 
 /// A flush of another daemon, to be carried out in this daemon's cache.
 package struct RemoteFlush: Sendable {

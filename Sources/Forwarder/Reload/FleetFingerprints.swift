@@ -7,7 +7,6 @@ import Ciphers
 import Configuration
 import DNSWire
 import Resolver
-import Routing
 
 extension Configuration.Provider {
   /// Where its answers come from, and what clients get of them. Without its name and without secrets.

@@ -9,10 +9,7 @@ import Lists
 import LocalDNS
 import Logging
 import MessageCache
-import Refresh
 import Resolver
-import Routing
-import Upstreams
 
 /// A configuration and the tables made from it.
 struct Preparation: Sendable {

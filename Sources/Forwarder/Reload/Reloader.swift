@@ -10,7 +10,6 @@ import ListStore
 import Logging
 import MessageCache
 import Persistence
-import Refresh
 import Resolver
 import Synchronization
 import Telemetry

@@ -1,6 +1,5 @@
 // MessageDialect.swift -- RFC 8484: a DNS message in the body of a transfer.
 
-import Ciphers
 import DNSWire
 import HTTPMessage
 

@@ -2,7 +2,6 @@
 
 import DNSWire
 import EventLoop
-import Glibc
 import HTTPDNS
 import LocalDNS
 

@@ -5,7 +5,6 @@
 import Configuration
 import DNSWire
 import EventLoop
-import Files
 import HTTPClient
 import HTTPDNS
 import HTTPMessage

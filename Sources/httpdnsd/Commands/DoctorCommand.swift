@@ -3,7 +3,6 @@
 import ArgumentParser
 import Control
 import DNSWire
-import EventLoop
 import Forwarder
 import JSON
 import Resolver

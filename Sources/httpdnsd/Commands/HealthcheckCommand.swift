@@ -2,7 +2,6 @@
 
 import ArgumentParser
 import Configuration
-import Control
 import DNSWire
 import EventLoop
 import Glibc

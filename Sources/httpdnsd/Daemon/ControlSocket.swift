@@ -2,7 +2,6 @@
 
 import Configuration
 import Control
-import EventLoop
 import Forwarder
 import Glibc
 import HTTPServer

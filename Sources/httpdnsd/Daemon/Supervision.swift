@@ -3,7 +3,6 @@
 import EventLoop
 import Forwarder
 import Frontend
-import Listener
 import Logging
 import Resolver
 import ServiceManager

@@ -1,7 +1,6 @@
 // SetupRequest.swift -- a requested setup method: its plan, and the doubts about it.
 
 import Configuration
-import EventLoop
 import Files
 import LocalDNS
 import SystemSetup
