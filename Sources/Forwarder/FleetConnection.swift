@@ -61,9 +61,7 @@ final class FleetConnection {
       client: parts.localClient, bootstrap: settings.fleet.bootstrap.map { PlainResolver($0) }, local: parts.local,
       nat64: parts.nat64, loop: loop)
     let store = StoreSettings(settings)
-    let log: (StoreEvent) -> Void = { event in
-      logger.log(level: event.level == .info ? .info : event.level == .warning ? .warning : .error, "\(event.text)")
-    }
+    let log: (StoreEvent) -> Void = { logger.log(level: $0.level, "\($0.text)") }
     client = StoreClient(store, on: loop, resolve: finder.resolve, note: log)
     flushes = StoreStream(store, on: loop, resolve: finder.resolve, note: log)
     let keys = FleetKeys(
@@ -156,9 +154,10 @@ extension StoreSettings {
     switch url.endpoint {
     case .socket(let path): self.init(address: .unix(path))
     case .host(let host, let port):
-      let tls = StoreTLS(name: fleet.tlsName ?? host.text, authorityFile: fleet.caFile ?? "")
-      self.init(address: .tcp(host: host.text, port: port), tls: url.scheme == .rediss ? tls : nil)
+      self.init(address: .tcp(host: host.text, port: port))
+      if url.scheme == .rediss { tlsName = fleet.tlsName ?? host.text }
     }
+    authorityFile = fleet.caFile ?? ""
     user = fleet.user ?? ""
     password = fleet.password ?? Secret("")
     database = url.database

@@ -5,6 +5,7 @@
 // so that an idle daemon rarely wakes up.
 
 import EventLoop
+import Logging
 
 /// The client of one store. Loop thread only.
 public final class StoreClient: StoreLink {
@@ -355,7 +356,7 @@ public final class StoreClient: StoreLink {
   ///
   /// - Parameter time: the time to the next attempt; nil for the next retry interval.
   private func open(
-    _ kind: StoreNotes.Kind, _ level: StoreEvent.Level, _ reason: String, for time: Duration? = nil,
+    _ kind: StoreNotes.Kind, _ level: Logger.Level, _ reason: String, for time: Duration? = nil,
     dropsConnection: Bool = false
   ) {
     if state == .up {

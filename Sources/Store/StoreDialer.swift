@@ -45,12 +45,12 @@ final class StoreDialer {
   ///
   /// - Throws: `StoreFault.tls` if the trusted certificates cannot be read.
   func connect(report: @escaping (StoreConnection.Report) -> Void) throws(StoreFault) -> StoreConnection {
-    if let tls = settings.tls { try renewTLS(tls) }
+    if let name = settings.tlsName { try renewTLS(for: name) }
     return StoreConnection(settings, tls, order, replyLimit: replyLimit, on: loop, resolve: resolve, report: report)
   }
 
   /// Reads the trusted certificates, if their file has changed.
-  private func renewTLS(_ settings: StoreTLS) throws(StoreFault) {
+  private func renewTLS(for name: String) throws(StoreFault) {
     let trust: TrustStore
     do throws(TrustFailure) {
       trust = try .load(extra: settings.authorityFile)
@@ -59,7 +59,7 @@ final class StoreDialer {
         error == .noMemory ? "no memory" : "\(settings.authorityFile): unreadable, or contains no PEM certificate")
     }
     guard tls?.trust !== trust else { return }
-    tls = TLSClient(settings.name, trust, resumes: false)
+    tls = TLSClient(name, trust, resumes: false)
     if tls == nil { throw .tls("no memory") }
   }
 }

@@ -1,21 +1,13 @@
 // StoreEvent.swift -- log lines about a store, and its state for commands.
 
 import EventLoop
+import Logging
 
 /// A line for the log.
 public struct StoreEvent: Hashable, Sendable {
-  /// The severity.
-  public enum Level: Hashable, Sendable {
-    /// The store is used again.
-    case info
-    /// The store is temporarily not used, or refuses writes.
-    case warning
-    /// Needs the operator.
-    case error
-  }
-
-  /// The severity.
-  public let level: Level
+  /// `info` if the store is used again, `warning` if it is temporarily not used or refuses writes, `error` if that needs
+  /// the operator.
+  public let level: Logger.Level
   /// The line; it contains the store's address and no secrets.
   public let text: String
 }

@@ -4,6 +4,7 @@
 // the state at the end of the minute is logged.
 
 import EventLoop
+import Logging
 
 /// Logs up to eight changes of state and one line of each kind a minute. Loop thread only.
 final class StoreNotes {
@@ -55,7 +56,7 @@ final class StoreNotes {
   }
 
   /// The store is not usable. Logs the change or, if there is none, the reason like `line`.
-  func down(_ kind: Kind, _ level: StoreEvent.Level, _ text: String) {
+  func down(_ kind: Kind, _ level: Logger.Level, _ text: String) {
     guard isUp != false else {
       pending = nil
       return line(kind, level, text)
@@ -65,7 +66,7 @@ final class StoreNotes {
   }
 
   /// Logs a line that is no change of state, at most one of each kind a minute.
-  func line(_ kind: Kind, _ level: StoreEvent.Level, _ text: String) {
+  func line(_ kind: Kind, _ level: Logger.Level, _ text: String) {
     if let time = last[kind], loop.now - time < StoreNotes.interval { return }
     last[kind] = loop.now
     pass(event(level, text))
@@ -91,7 +92,7 @@ final class StoreNotes {
     change(to: !isUp, event)
   }
 
-  private func event(_ level: StoreEvent.Level, _ text: String) -> StoreEvent {
+  private func event(_ level: Logger.Level, _ text: String) -> StoreEvent {
     StoreEvent(level: level, text: "store \(address): \(text)")
   }
 }

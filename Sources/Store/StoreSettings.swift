@@ -17,25 +17,14 @@ public enum StoreAddress: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// How the store's certificate is verified. The TLS version is 1.2 or later.
-public struct StoreTLS: Hashable, Sendable {
-  /// The host name or IP address that the certificate must contain. A name is sent as SNI.
-  public var name: String
-  /// A PEM file of certificates that are trusted in addition to the system's; empty for none.
-  public var authorityFile: String
-
-  /// Creates TLS settings.
-  public init(name: String, authorityFile: String = "") {
-    self.name = name
-    self.authorityFile = authorityFile
-  }
-}
-
 /// The settings of a connection to the store.
 public struct StoreSettings: Hashable, Sendable {
   public var address: StoreAddress
-  /// TLS settings; nil for no TLS.
-  public var tls: StoreTLS?
+  /// The host name or IP address that the store's certificate must contain, a name also for SNI; nil for no TLS, which
+  /// otherwise is version 1.2 or later.
+  public var tlsName: String?
+  /// A PEM file of certificates that are trusted in addition to the system's; empty for none.
+  public var authorityFile = ""
   /// The ACL user; empty for the store's default user.
   public var user = ""
   /// The password; empty for none.
@@ -48,8 +37,5 @@ public struct StoreSettings: Hashable, Sendable {
   public var connectTimeout = Duration.milliseconds(500)
 
   /// Creates settings; the other members have their defaults.
-  public init(address: StoreAddress, tls: StoreTLS? = nil) {
-    self.address = address
-    self.tls = tls
-  }
+  public init(address: StoreAddress) { self.address = address }
 }

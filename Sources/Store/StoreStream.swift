@@ -3,6 +3,7 @@
 // While the command blocks no timer is set: TCP keepalive detects a dead peer.
 
 import EventLoop
+import Logging
 
 /// Sends a command repeatedly, and reports its replies. Loop thread only.
 public final class StoreStream {

@@ -205,7 +205,7 @@ import Testing
     var settings = StoreSettings(address: .tcp(host: "127.0.0.1", port: port))
     settings.timeout = .seconds(5)
     settings.connectTimeout = .seconds(10)
-    settings.tls = StoreTLS(name: name, authorityFile: authority)
+    (settings.tlsName, settings.authorityFile) = (name, authority)
     return settings
   }
 
@@ -263,7 +263,7 @@ import Testing
     try onLoop { loop in
       let store = try ScriptedStore(on: loop)
       var settings = store.settings
-      settings.tls = StoreTLS(name: "store.test")
+      settings.tlsName = "store.test"
       let scene = ClientScene(settings, on: loop)
       scene.client.start()
       // It waits for the rest of what it takes for a command.
