@@ -181,27 +181,11 @@ private struct StoreFinder {
     }
     if let address = IPAddress(text: host) { return reached([address]) }
     guard let name = DomainName(text: host) else { return [] }
-    // The first family that has addresses is enough: the other one may never answer.
-    return await withCheckedContinuation { continuation in
-      var (waiter, missing) = (Optional(continuation), 2)
-      for type in [RecordType.a, .aaaa] {
-        loop.startTask {
-          let found = await addresses(name, type)
-          missing -= 1
-          guard missing == 0 || !found.isEmpty else { return }
-          waiter?.resume(returning: found)
-          waiter = nil
-        }
-      }
+    // One for each connection, so that addresses are never from an earlier look-up.
+    let lookUp = HostLookUp(name, types: [.a, .aaaa], client: client, loop: loop) { [bootstrap, local] in
+      bootstrap.isEmpty ? local.addresses : bootstrap
     }
-  }
-
-  private func addresses(_ name: DomainName, _ type: RecordType) async -> [SocketAddress] {
-    let reply = await client.ask(
-      Question(name: name, type: type), dnssecOK: false, checkingDisabled: false,
-      servers: bootstrap.isEmpty ? local.addresses : bootstrap, timeout: StoreFinder.timeout)
-    guard case .success(let answer) = reply else { return [] }
-    return reached(answer.message.answers.filter { $0.type == type }.compactMap { IPAddress(octets: $0.rdata) })
+    return reached(await lookUp.addresses(timeout: StoreFinder.timeout) ?? [])
   }
 
   /// The addresses as this network reaches them.

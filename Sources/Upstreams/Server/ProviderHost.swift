@@ -1,4 +1,4 @@
-// ProviderHost.swift -- resolves the name of a provider's server by plain DNS.
+// ProviderHost.swift -- resolves the name of a provider's server, or of a fleet's store, by plain DNS.
 //
 // Resolver's loop only. Never calls `getaddrinfo`: on a machine that uses this daemon it would query the daemon itself.
 
@@ -9,7 +9,7 @@ import LocalDNS
 
 /// Resolves a host name and caches its addresses for their TTL, but at most for an hour, in case the response was
 /// forged. Concurrent callers share one lookup. Callers do not wait while old addresses are known.
-final class HostLookUp {
+package final class HostLookUp {
   private let name: DomainName
   private let types: [RecordType]
   private let client: any LocalDNSTransport
@@ -43,7 +43,7 @@ final class HostLookUp {
   /// - Parameters:
   ///   - types: A, AAAA or both, in order of preference.
   ///   - servers: returns the current plain resolvers.
-  init(
+  package init(
     _ name: DomainName, types: [RecordType], client: any LocalDNSTransport, loop: any Loop,
     servers: @escaping () -> [PlainResolver]
   ) {
@@ -56,7 +56,7 @@ final class HostLookUp {
   }
 
   /// Returns the addresses, which may be expired if no newer ones are known; nil if none is known within `timeout`.
-  func addresses(timeout: Duration) async -> [IPAddress]? {
+  package func addresses(timeout: Duration) async -> [IPAddress]? {
     loop.assertCurrent()
     if inFlight.isEmpty, loop.now >= expires { start() }
     if known.isEmpty { await waiters.wait(atMost: timeout) { known.isEmpty && !inFlight.isEmpty } }

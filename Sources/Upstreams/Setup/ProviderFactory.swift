@@ -191,14 +191,7 @@ package struct ProviderFactory {
     let fixed = provider.bootstrap.map { PlainResolver($0) }
     guard fixed.isEmpty else { return { fixed } }
     let (systemServers, localServers) = (systemServers, LocalServers(localServers))
-    return {
-      localServers.entries.flatMap { entry in
-        switch entry {
-        case .system: systemServers()
-        case .address(let address): [address]
-        }
-      }
-    }
+    return { localServers.addresses(system: systemServers()) }
   }
 
   private func types(_ family: Configuration.Family) -> [RecordType] {
