@@ -210,7 +210,7 @@ let programs: [Target] =
     .testTarget(
       name: "SimulatorTests",
       dependencies: [
-        "httpdns-simulator", "HTTPMessage", "HTTPServer", "EventLoop", "DNSWire", "HTTPTestSupport",
+        "httpdns-simulator", "HTTPMessage", "HTTPServer", "EventLoop", "DNSWire", "Ciphers", "HTTPTestSupport",
       ],
       exclude: ["Data"], cSettings: glibc, swiftSettings: testSettings),
     // What saving and loading the cache costs; not installed.

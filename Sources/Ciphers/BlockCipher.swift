@@ -5,14 +5,14 @@ import Synchronization
 
 /// A block cipher with a mode and a key. Any thread; calls with one key run one at a time.
 public struct BlockCipher: Concealed, Sendable {
-  /// The ciphers and modes that providers use.
-  public enum Mode: Hashable, Sendable {
+  /// The ciphers and modes that providers use. The raw values are words for logs and test vectors.
+  public enum Mode: String, Hashable, Sendable {
     /// AES-128-CBC with PKCS#7 padding; initialisation vectors of 16 octets.
-    case aesCBC
+    case aesCBC = "cbc"
     /// AES-128-GCM with a tag of 16 octets after the ciphertext; initialisation vectors of 12 octets.
-    case aesGCM
+    case aesGCM = "gcm"
     /// DES-ECB with PKCS#5 padding; no initialisation vector. Broken: only for services that offer nothing else.
-    case desECB
+    case desECB = "des"
 
     /// The length of a key in octets.
     public var keyLength: Int { self == .desECB ? 8 : 16 }
@@ -58,6 +58,24 @@ public struct BlockCipher: Concealed, Sendable {
     ERR_set_mark()
     defer { ERR_pop_to_mark() }
     return contexts.decrypting.withLock { $0.decrypt(ciphertext, vector: vector) }
+  }
+
+  /// The vector and the ciphertext.
+  ///
+  /// - Parameter vector: random by default.
+  /// - Precondition: the vector has `mode.vectorLength` octets.
+  /// - Complexity: O(*n*) in the octets.
+  public func seal(_ plaintext: [UInt8], vector: [UInt8]? = nil) -> [UInt8] {
+    let vector = vector ?? RandomOctets.generate(count: mode.vectorLength)
+    return vector + encrypt(plaintext, vector: vector)
+  }
+
+  /// The plaintext of a vector and a ciphertext; nil if length, padding or tag is wrong.
+  ///
+  /// - Complexity: O(*n*) in the octets.
+  public func open(_ sealed: [UInt8]) -> [UInt8]? {
+    guard sealed.count > mode.vectorLength else { return nil }
+    return decrypt(sealed[mode.vectorLength...], vector: Array(sealed[..<mode.vectorLength]))
   }
 }
 

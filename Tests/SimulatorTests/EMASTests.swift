@@ -1,5 +1,6 @@
 // EMASTests.swift -- EMAS's dialect: v1, v2 and the scheduling call, signed and sealed, with every refusal.
 
+import Ciphers
 import DNSWire
 import HTTPMessage
 import HTTPServer
@@ -182,10 +183,10 @@ private func signed(_ parameters: String, of service: Service) -> String {
 
   /// The text inside a sealed reply.
   private func data(_ reply: DialectReply, _ mode: BlockCipher.Mode) -> String? {
-    guard let object = flatObject(reply.body), object["mode"] == (mode == .cbc ? "1" : "2"),
+    guard let object = flatObject(reply.body), object["mode"] == (mode == .aesCBC ? "1" : "2"),
       let sealed = object["data"].flatMap({ Base64.decode($0.utf8) })
     else { return nil }
-    return BlockCipher(mode, key: aesKey).open(sealed).map { String(decoding: $0, as: UTF8.self) }
+    return BlockCipher(mode, padding: aesKey).open(sealed).map { String(decoding: $0, as: UTF8.self) }
   }
 
   @Test func `EMAS v2 bodies are those of the vectors`() throws {
@@ -202,9 +203,9 @@ private func signed(_ parameters: String, of service: Service) -> String {
   @Test func `encrypted bodies have the content of the plain one`() throws {
     let service = try emas()
     let plain = ask("/v2/d?id=100000&m=0&dn=www.example.com&q=4,6&cip=203.0.113.9", of: service).text
-    for (number, mode) in [(1, BlockCipher.Mode.cbc), (2, .gcm)] {
+    for (number, mode) in [(1, BlockCipher.Mode.aesCBC), (2, .aesGCM)] {
       let inner = #"{"dn":"www.example.com","q":"4,6","cip":"203.0.113.9"}"#
-      let sealed = Hexadecimal.encode(BlockCipher(mode, key: aesKey).seal(Array(inner.utf8)))
+      let sealed = Hexadecimal.encode(BlockCipher(mode, padding: aesKey).seal(Array(inner.utf8)))
       let reply = ask("/v2/d?id=100000&m=\(number)&enc=\(sealed)", of: service)
       #expect(reply.cipher == mode)
       #expect(plain == "{\"code\":\"success\",\"mode\":\"0\",\"data\":\(try #require(data(reply, mode)))}")

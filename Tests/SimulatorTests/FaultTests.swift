@@ -1,5 +1,6 @@
 // FaultTests.swift -- faults: their syntax, their targets, their effect on a reply; and the record.
 
+import Ciphers
 import DNSWire
 import HTTPMessage
 import HTTPServer
@@ -171,7 +172,7 @@ private let question = Question(name: name("www.example.com"), type: .a)
 @Suite struct `The record of requests` {
   private func entry(_ path: String, _ question: Question? = question) -> RecordedRequest {
     let reply = DialectReply(
-      contentType: "", body: [], questions: question.map { [$0] } ?? [], isVerified: true, cipher: .cbc, units: 5)
+      contentType: "", body: [], questions: question.map { [$0] } ?? [], isVerified: true, cipher: .aesCBC, units: 5)
     let request = HTTPServerRequest(target: "\(path)?name=a%20b&x", fields: [HTTPField("Host", "localhost")])
     return RecordedRequest(
       milliseconds: 1, transfer: DialectRequest(request, now: 0), reply: reply, dialect: "google", fault: .cut)

@@ -1,5 +1,6 @@
 // TencentTests.swift -- Tencent's dialect: requests in each cipher, every form of reply, refusals.
 
+import Ciphers
 import DNSWire
 import HTTPMessage
 import HTTPServer
@@ -23,8 +24,8 @@ private let zone = """
   alias  30  CNAME www.example.com.
   """
 
-private let des = BlockCipher(.des, key: Array("DesKey01".utf8))
-private let aes = BlockCipher(.cbc, key: Array("AesKey0123456789".utf8))
+private let des = BlockCipher(.desECB, padding: Array("DesKey01".utf8))
+private let aes = BlockCipher(.aesCBC, padding: Array("AesKey0123456789".utf8))
 
 private func token(
   _ names: String, _ parameters: String = "", of service: Service = service(zone), now: Int64 = 1_700_000_000
@@ -36,7 +37,7 @@ private func sealed(
   _ plain: String, _ cipher: BlockCipher = des, _ parameters: String = "", of service: Service = service(zone),
   now: Int64 = 1_700_000_000
 ) -> DialectReply {
-  let algorithm = cipher.mode == .des ? "des" : "aes"
+  let algorithm = cipher.mode == .desECB ? "des" : "aes"
   let text = Hexadecimal.encode(cipher.seal(Array(plain.utf8)))
   return ask(Tencent(), "/d?dn=\(text)&id=1234&alg=\(algorithm)\(parameters)", of: service, now: now)
 }
@@ -54,7 +55,7 @@ private func opened(_ reply: DialectReply, _ cipher: BlockCipher) -> String? {
     let replies = Vectors.all.tencent_requests.map { ask(Tencent(), $0.path, of: service) }
     #expect(replies.map(\.status) == [200, 200, 200, 200, 200])
     #expect(replies.map(\.isVerified) == [true, true, true, true, nil])
-    #expect(replies.map(\.cipher) == [.des, .cbc, nil, nil, nil])
+    #expect(replies.map(\.cipher) == [.desECB, .aesCBC, nil, nil, nil])
     #expect(opened(replies[0], des) == "192.0.2.1;192.0.2.2,120|198.51.100.7")
     #expect(
       opened(replies[1], aes)
@@ -142,7 +143,8 @@ private func opened(_ reply: DialectReply, _ cipher: BlockCipher) -> String? {
   @Test func `wrong credentials are 401, or an empty body on demand`() throws {
     let empty = try service(zone).with("tencent-refusal=empty")
     let name = Hexadecimal.encode(des.seal(Array("www.example.com".utf8)))
-    let other = Hexadecimal.encode(BlockCipher(.des, key: Array("OtherKey".utf8)).seal(Array("www.example.com".utf8)))
+    let other = Hexadecimal.encode(
+      BlockCipher(.desECB, padding: Array("OtherKey".utf8)).seal(Array("www.example.com".utf8)))
     for target in [
       "/d?dn=www.example.com&token=1", "/d?dn=\(name)&id=1", "/d?dn=\(other)&id=1234", "/d?dn=\(name)&id=1234&alg=aes",
       "/d?dn=\(name.dropLast())&id=1234", "/d?dn=www.example.com&id=1234", "/d?dn=www.example.com",
@@ -176,7 +178,7 @@ private func opened(_ reply: DialectReply, _ cipher: BlockCipher) -> String? {
       reply.questions.map { "\($0.name) \($0.type)" } == [
         "a.example.com. A", "a.example.com. AAAA", "b.example.com. A", "b.example.com. AAAA",
       ])
-    #expect(reply.cipher == .cbc)
+    #expect(reply.cipher == .aesCBC)
     #expect(reply.units == 4)
     #expect(token("a.example.com", now: 2_000_000_000).units == 1)
   }

@@ -40,8 +40,7 @@ struct EMASCipher: Sendable {
 
   /// Returns `enc`: the hexadecimal text of a new initialisation vector and the ciphertext.
   func seal(_ text: [UInt8]) -> String {
-    let vector = random(cipher.mode.vectorLength)
-    return Hexadecimal.encode(vector + cipher.encrypt(text, vector: vector))
+    Hexadecimal.encode(cipher.seal(text, vector: random(cipher.mode.vectorLength)))
   }
 
   /// Returns the plaintext of `data`: the Base64 text of an initialisation vector and the ciphertext.
@@ -50,10 +49,7 @@ struct EMASCipher: Sendable {
   ///   does not decrypt it.
   func open(_ data: JSONValue) throws(HTTPDNSFailure) -> [UInt8] {
     guard let text = data.octets else { throw .unreadable(.shape("data")) }
-    let length = cipher.mode.vectorLength
-    guard let octets = Base64.decode(text), octets.count > length,
-      let plaintext = cipher.decrypt(octets[length...], vector: Array(octets[..<length]))
-    else { throw .unreadable(.cipher) }
+    guard let plaintext = Base64.decode(text).flatMap(cipher.open) else { throw .unreadable(.cipher) }
     return plaintext
   }
 }

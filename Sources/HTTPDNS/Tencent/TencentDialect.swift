@@ -100,8 +100,7 @@ public struct TencentDialect: BatchDialect {
   /// The text of `dn` as the request carries it: with a cipher, the hexadecimal text of vector and ciphertext.
   private func protected(_ text: String) -> String {
     guard let cipher else { return text }
-    let vector = random(cipher.mode.vectorLength)
-    return Hexadecimal.encode(vector + cipher.encrypt(Array(text.utf8), vector: vector))
+    return Hexadecimal.encode(cipher.seal(Array(text.utf8), vector: random(cipher.mode.vectorLength)))
   }
 
   /// - Parameter text: the body without leading and trailing white space.
@@ -109,10 +108,7 @@ public struct TencentDialect: BatchDialect {
     guard let cipher, !text.isEmpty else { return text }
     // The Android SDK ignores text after the digits; the service sends none.
     guard let end = text.lastIndex(where: { Hexadecimal.value($0) != nil }),
-      let octets = Hexadecimal.decode(text[...end])
-    else { throw .unreadable(.syntax) }
-    let length = cipher.mode.vectorLength
-    guard octets.count > length, let plaintext = cipher.decrypt(octets[length...], vector: Array(octets[..<length]))
+      let plaintext = Hexadecimal.decode(text[...end]).flatMap(cipher.open)
     else { throw .unreadable(.syntax) }
     return TencentReply.trimmed(plaintext[...])
   }

@@ -2,6 +2,7 @@
 //
 // A new dialect needs one file with a conforming type and one entry in `allDialects`.
 
+import Ciphers
 import DNSWire
 import EventLoop
 import HTTPMessage

@@ -1,5 +1,6 @@
 // EMASVersion2.swift -- version 2 of EMAS's API: `/v2/d`, in clear text or encrypted with AES.
 
+import Ciphers
 import DNSWire
 import JSON
 
@@ -33,8 +34,8 @@ struct EMASVersion2 {
     let found: BlockCipher.Mode
     switch mode {
     case nil, "", "0": return nil
-    case "1": found = .cbc
-    case "2": found = .gcm
+    case "1": found = .aesCBC
+    case "2": found = .aesGCM
     default: throw .missingArgument
     }
     guard let key = Hexadecimal.decode(service.emas.aesSecret), key.count == 16 else { throw .invalidSignature }
@@ -87,9 +88,9 @@ struct EMASVersion2 {
   private func body(_ data: String, _ cipher: BlockCipher?) -> [UInt8] {
     let mode =
       switch cipher?.mode {
-      case nil, .des: 0
-      case .cbc: 1
-      case .gcm: 2
+      case nil, .desECB: 0
+      case .aesCBC: 1
+      case .aesGCM: 2
       }
     let switches = service.options.emas
     let json = JSONText.object([

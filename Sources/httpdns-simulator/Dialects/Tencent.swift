@@ -5,6 +5,7 @@
 // sends 401, or if configured an empty body, for the first two, and 400 for the last. The price is an assumption as
 // well: one unit per name and family in the request.
 
+import Ciphers
 import DNSWire
 import HTTPMessage
 import HTTPServer
@@ -96,8 +97,8 @@ struct TencentWay {
     } else if let identifier = parameters["id"] {
       isAllowed = identifier == account.identifier
       switch parameters["alg"] {
-      case nil, "", "des": cipher = BlockCipher(.des, key: Array(account.desKey.utf8))
-      case "aes": cipher = BlockCipher(.cbc, key: Array(account.aesKey.utf8))
+      case nil, "", "des": cipher = BlockCipher(.desECB, padding: Array(account.desKey.utf8))
+      case "aes": cipher = BlockCipher(.aesCBC, padding: Array(account.aesKey.utf8))
       default: return nil
       }
     } else {

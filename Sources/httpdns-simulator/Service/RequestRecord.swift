@@ -1,5 +1,6 @@
 // RequestRecord.swift -- records the latest requests and counts all of them.
 
+import Ciphers
 import DNSWire
 import HTTPMessage
 import HTTPServer
