@@ -46,7 +46,7 @@ extension Exposition {
       "Demotions: another server comes first, no server can be reached, or the provider pauses."
     ) { samples in
       for report in providers {
-        for kind in ProviderDemotions.Kind.allCases {
+        for kind in ProviderDemotion.allCases {
           samples.add(report.counters.demotions[kind], name(report) + [MetricLabel("kind", kind.rawValue)])
         }
       }

@@ -45,7 +45,7 @@ import Testing
     #expect(scene.loop.now == begin)
     #expect(scene.servers.map(\.sent.count) == sent)
     #expect(scene.provider.report.state.word == "down")
-    #expect(ProviderDemotions.Kind.allCases.map { scene.provider.report.counters.demotions[$0] } == [1, 1, 0])
+    #expect(ProviderDemotion.allCases.map { scene.provider.report.counters.demotions[$0] } == [1, 1, 0])
     isBack.isOn = true
     scene.loop.advance(by: .seconds(1) + .milliseconds(2))
     #expect(scene.ask().isAnswer)

@@ -70,7 +70,7 @@ import Testing
     #expect(scene.servers.map(\.sent.count) == [3, 3])
     for _ in 0..<3 { #expect(scene.ask().server == "server1") }
     #expect(scene.servers.map(\.sent.count) == [3, 6])
-    #expect(ProviderDemotions.Kind.allCases.map { scene.provider.report.counters.demotions[$0] } == [1, 0, 0])
+    #expect(ProviderDemotion.allCases.map { scene.provider.report.counters.demotions[$0] } == [1, 0, 0])
   }
 
   @Test func `a silent server has its timeout, the next one the rest, and the deadline holds`() {

@@ -11,7 +11,7 @@ package struct ProviderCounters: Sendable, Equatable {
   /// Requests that were put on the wire, those that the HTTP client sent once more included.
   package var transfers = 0
   /// Transfers without a usable reply.
-  package var failures = TransferFailures()
+  package var failures = EventCounts<TransferFailureCause>()
   /// The round-trip times of replies, including refusals and the time to connect.
   package var roundTrips = LatencyHistogram()
   /// Known billing units.
@@ -23,7 +23,7 @@ package struct ProviderCounters: Sendable, Equatable {
   /// Questions that were not sent because the provider could not be reached, paused or was at its limit.
   package var refusals = 0
   /// How often the provider or one of its servers was demoted.
-  package var demotions = ProviderDemotions()
+  package var demotions = EventCounts<ProviderDemotion>()
   /// Questions that were not sent because the provider recently answered that it does not list the name.
   package var notListed = 0
 }

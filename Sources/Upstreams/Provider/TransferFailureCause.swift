@@ -1,4 +1,4 @@
-// TransferFailures.swift -- counts failed transfers to a provider by cause.
+// TransferFailureCause.swift -- why transfers to a provider fail.
 
 import HTTPClient
 import HTTPDNS
@@ -29,19 +29,4 @@ extension TransferFailureCause: CaseIterable {
     case .noAnswer(let kind): kind.rawValue
     }
   }
-}
-
-/// The number of failed transfers by cause.
-package struct TransferFailures: Sendable, Equatable {
-  private var counts: [TransferFailureCause: Int] = [:]
-
-  package init() {}
-
-  /// The number of failures with this cause.
-  package subscript(cause: TransferFailureCause) -> Int { counts[cause, default: 0] }
-
-  /// The number of failures of all causes.
-  package var total: Int { counts.values.reduce(0, +) }
-
-  package mutating func count(_ cause: TransferFailureCause) { counts[cause, default: 0] += 1 }
 }
