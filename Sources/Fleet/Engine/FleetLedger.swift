@@ -30,13 +30,7 @@ package final class FleetLedger {
   private struct Store {
     /// Identifies the store's data (`FleetKeys.epoch`).
     var epoch: [UInt8]
-    var counted: [String: Count] = [:]
-  }
-
-  private struct Count {
-    var day: Int64
-    var units: Int
-    var total: Int
+    var counted: [String: FleetUnits] = [:]
   }
 
   /// The longest valid epoch in octets; daemons write about 40.
@@ -65,8 +59,7 @@ package final class FleetLedger {
 
   /// What the current store has counted of an account.
   func units(of account: String) -> FleetUnits {
-    shared.stores.first?.counted[account].map { FleetUnits(counted: $0.units, day: $0.day, total: $0.total) }
-      ?? FleetUnits()
+    shared.stores.first?.counted[account] ?? FleetUnits()
   }
 
   /// Records what the current store has counted, and schedules a write.
@@ -80,7 +73,7 @@ package final class FleetLedger {
   func recordTotal(_ units: FleetUnits, of account: String) {
     guard !shared.stores.isEmpty else { return }
     shared.isAhead = true
-    shared.stores[0].counted[account] = Count(day: units.day, units: units.counted, total: units.total)
+    shared.stores[0].counted[account] = FleetUnits(counted: units.counted, day: units.day, total: units.total)
   }
 
   /// Makes the store with this epoch the current one. An unknown epoch has counted nothing: the store is new, or has
@@ -104,7 +97,7 @@ package final class FleetLedger {
     for store in shared.stores {
       lines.append("epoch \(Hexadecimal.encode(store.epoch))")
       for (account, count) in store.counted.sorted(by: { $0.key < $1.key }) {
-        lines.append("\(account) \(count.day) \(count.units) \(count.total)")
+        lines.append("\(account) \(count.day) \(count.own) \(count.total)")
       }
     }
     return Array(lines.map { "\($0)\n" }.joined().utf8)
@@ -126,7 +119,7 @@ package final class FleetLedger {
         let day = fields[1].number(in: NumberRange.days), let units = fields[2].number(in: NumberRange.units),
         let total = fields[3].number(in: NumberRange.units)
       else { return }
-      shared.stores[last].counted[String(fields[0])] = Count(day: day, units: units, total: total)
+      shared.stores[last].counted[String(fields[0])] = FleetUnits(counted: units, day: day, total: total)
     }
   }
 
