@@ -71,8 +71,7 @@ extension PlainResolver {
 extension IPAddress {
   /// The address that the kernel uses instead: IPv4-mapped IPv6 becomes IPv4, the unspecified address becomes loopback.
   var effectiveOctets: [UInt8] {
-    let isMapped = isIPv6 && octets[..<10].allSatisfy { $0 == 0 } && octets[10] == 0xFF && octets[11] == 0xFF
-    let octets = isMapped ? Array(octets[12...]) : octets
+    let octets = unmapped.octets
     guard octets.allSatisfy({ $0 == 0 }) else { return octets }
     return octets.count == 4 ? [127, 0, 0, 1] : [UInt8](repeating: 0, count: 15) + [1]
   }

@@ -11,12 +11,16 @@ struct TextWriter: ~Copyable {
   /// The text so far.
   var text: String { String(decoding: output, as: UTF8.self) }
 
+  private var isAtEnd: Bool { position == rdata.count }
+
   /// Writes the next field.
   ///
   /// - Returns: false if the field has no text form, so that the RDATA needs the generic form.
   mutating func write(_ field: RDATAField) -> Bool {
     if !output.isEmpty { output.append(UInt8(ascii: " ")) }
     switch field {
+    // The last fields, and none may be empty.
+    case .strings where isAtEnd, .words where isAtEnd, .hexadecimal where isAtEnd, .base64 where isAtEnd: return false
     case .octet, .algorithm, .digestType: output += String(number(1)).utf8
     case .short: output += String(number(2)).utf8
     case .long: output += String(number(4)).utf8
@@ -25,17 +29,12 @@ struct TextWriter: ~Copyable {
     case .name: output += name().text.utf8
     case .string: output += quoted(take(number(1)))
     case .strings, .words:
-      guard position < rdata.count else { return false }
       output += quoted(take(number(1)))
-      while position < rdata.count { output += [UInt8(ascii: " ")] + quoted(take(number(1))) }
+      while !isAtEnd { output += [UInt8(ascii: " ")] + quoted(take(number(1))) }
     case .tag: output += take(number(1))
     case .quoted: output += quoted(takeRest())
-    case .hexadecimal:
-      guard position < rdata.count else { return false }
-      output += Hexadecimal.encode(takeRest()).utf8
-    case .base64:
-      guard position < rdata.count else { return false }
-      output += Base64.encode(takeRest()).utf8
+    case .hexadecimal: output += Hexadecimal.encode(takeRest()).utf8
+    case .base64, .key: output += Base64.encode(takeRest()).utf8
     case .parameters: output += ServiceParameters.text(takeRest())
     case .opaque: return false
     case .type: output += RecordType(UInt16(number(2))).description.utf8
@@ -48,7 +47,6 @@ struct TextWriter: ~Copyable {
     case .types:
       guard let types = TypeBitmaps.types(takeRest()) else { return false }
       output += types.map(\.description).joined(separator: " ").utf8
-    case .key: output += Base64.encode(takeRest()).utf8
     case .locator: output += groups(take(8), of: 2, separator: colon)
     case .hyphenated(let count): output += groups(take(count), of: 1, separator: hyphen)
     case .whole(let form):

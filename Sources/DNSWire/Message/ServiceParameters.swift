@@ -6,19 +6,11 @@ enum ServiceParameters {
   enum Key: UInt16, CaseIterable {
     case mandatory, alpn, noDefaultALPN, port, ipv4Hint, ech, ipv6Hint, dohPath, ohttp
 
-    var name: String {
-      switch self {
-      case .mandatory: "mandatory"
-      case .alpn: "alpn"
-      case .noDefaultALPN: "no-default-alpn"
-      case .port: "port"
-      case .ipv4Hint: "ipv4hint"
-      case .ech: "ech"
-      case .ipv6Hint: "ipv6hint"
-      case .dohPath: "dohpath"
-      case .ohttp: "ohttp"
-      }
-    }
+    private static let names = [
+      "mandatory", "alpn", "no-default-alpn", "port", "ipv4hint", "ech", "ipv6hint", "dohpath", "ohttp",
+    ]
+
+    var name: String { Key.names[Int(rawValue)] }
   }
 
   /// The octets of the remaining parameters of the text. Nil for a duplicate key, a value without its key's form, or a
