@@ -2,7 +2,6 @@
 
 import Configuration
 import DNSWire
-import EventLoop
 import Lists
 import LocalDNS
 import Resolver
