@@ -3,6 +3,7 @@
 // The kernel holds its lock while a rule set is loaded, and a commit to a large set of intervals takes milliseconds. The
 // resolver's loop must not wait for either.
 
+import Configuration
 import EventLoop
 import Glibc
 import Synchronization

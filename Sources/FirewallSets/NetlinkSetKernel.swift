@@ -1,5 +1,6 @@
 // NetlinkSetKernel.swift -- the real nf_tables, by netlink. No nft(8) is run.
 
+import Configuration
 import CFirewall
 import DNSWire
 import Glibc

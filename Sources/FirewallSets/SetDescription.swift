@@ -1,5 +1,6 @@
 // SetDescription.swift -- what the kernel says about a set, and the reasons for which an address cannot be added to one.
 
+import Configuration
 import DNSWire
 
 /// What a set accepts, as the kernel describes it.

@@ -6,6 +6,7 @@
 // has changed the rule set; that is before the next addition, which could otherwise hide that the set is empty or new.
 // All of this is read within one generation of the rule set, and the kernel refuses the batch if there is another one.
 
+import Configuration
 import DNSWire
 import EventLoop
 

@@ -1,5 +1,6 @@
 // SetKernel.swift -- what is asked of the kernel about sets. Every function blocks; one thread uses it.
 
+import Configuration
 import DNSWire
 
 /// The kernel's nf_tables, or a test's imitation.

@@ -1,5 +1,6 @@
 // SetMessage.swift -- a set or a list of its elements as libnftnl has it.
 
+import Configuration
 import CFirewall
 import DNSWire
 import EventLoop

@@ -1,5 +1,6 @@
 // SetRecord.swift -- what the loop knows of one set: its state, its counters, and what it has yet to say or to do.
 
+import Configuration
 import EventLoop
 
 /// A set as `httpdnsd sets` and the metrics show it.

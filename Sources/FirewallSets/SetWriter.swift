@@ -4,6 +4,7 @@
 // answer waits for them at most 50 ms. The writer never creates, flushes or deletes a set, and deletes no element but to
 // add it again with a later end, in one batch.
 
+import Configuration
 import DNSWire
 import EventLoop
 

@@ -1,5 +1,6 @@
 // WorkInFlight.swift -- what was given to the thread and is not reported yet, with the completions that wait for it.
 
+import Configuration
 import EventLoop
 
 /// Numbers pieces of work. All additions wait for the same time, so that the completions end in the order of the numbers.

@@ -1,5 +1,6 @@
 // ExchangeThreadTests.swift -- the thread of its own: order, waiting, the end.
 
+import Configuration
 import DNSWire
 import EventLoop
 @testable import FirewallSets

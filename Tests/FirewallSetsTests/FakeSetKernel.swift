@@ -1,5 +1,6 @@
 // FakeSetKernel.swift -- sets of nftables in memory, on a virtual clock, as Linux before 6.12 has them.
 
+import Configuration
 import DNSWire
 import EventLoop
 @testable import FirewallSets

@@ -1,5 +1,6 @@
 // FirewallSetNameTests.swift -- the names of sets in the configuration.
 
+import Configuration
 @testable import FirewallSets
 import Testing
 

@@ -1,5 +1,6 @@
 // KernelWriterTests.swift -- the writer with its thread and the kernel's sets, in a network of the test's own.
 
+import Configuration
 import EventLoop
 @testable import FirewallSets
 import TestSupport

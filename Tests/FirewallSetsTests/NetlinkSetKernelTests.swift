@@ -1,5 +1,6 @@
 // NetlinkSetKernelTests.swift -- the kernel's sets in a network of the test's own, made and read by nft(8).
 
+import Configuration
 import DNSWire
 import EventLoop
 @testable import FirewallSets

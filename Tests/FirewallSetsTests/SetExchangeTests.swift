@@ -1,5 +1,6 @@
 // SetExchangeTests.swift -- what is asked of the kernel and changed in it, against sets in memory.
 
+import Configuration
 import DNSWire
 import EventLoop
 @testable import FirewallSets

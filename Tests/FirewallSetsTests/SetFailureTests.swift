@@ -1,5 +1,6 @@
 // SetFailureTests.swift -- sets that fail, recover, and lose their addresses: state, log, refills, on a virtual clock.
 
+import Configuration
 import EventLoop
 @testable import FirewallSets
 import TestSupport

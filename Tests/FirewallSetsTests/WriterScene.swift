@@ -1,5 +1,6 @@
 // WriterScene.swift -- a writer on a virtual clock, with a thread that works when the test says so.
 
+import Configuration
 import EventLoop
 @testable import FirewallSets
 import TestSupport

@@ -23,6 +23,10 @@ extension Configuration {
     public var servers: [LocalServer] = []
     /// With `pinned`, the addresses to answer with.
     public var addresses: [IPAddress] = []
+    /// Sets of nftables, `family#table#set`, that get the addresses of the answers.
+    public var sets: [FirewallSetName] = []
+    /// Time that an address stays in a set after its last answer has expired.
+    public var setKeep: Duration = .seconds(3600)
     /// Replaces `cache.max_ttl` for these names.
     public var maxTTL: Duration?
     /// Replaces `cache.min_ttl` for these names.
@@ -134,6 +138,8 @@ extension Configuration.Rule {
     reader.read("fallback", &fallback, .optional(.choice))
     reader.read("servers", &servers, .distinctList(of: .localServer))
     reader.read("addresses", &addresses, .distinctList(of: .address))
+    reader.read("sets", &sets, .distinctList(of: .firewallSet))
+    reader.read("set_keep", &setKeep, .ttl())
     reader.read("max_ttl", &maxTTL, .optional(.ttl()))
     reader.read("min_ttl", &minTTL, .optional(.ttl()))
     reader.read("stale", &stale, .optional(.choice))
@@ -170,6 +176,13 @@ extension Configuration.Rule {
     if fallback != nil, use != .standard, Configuration.Use.words.values.contains(use) {
       reader.refuse("fallback", "only valid if use names providers or is \"default\"", remedy: "remove the key")
     }
+    if !sets.isEmpty, [.nxdomain, .noData, .refused, .pinned].contains(use) {
+      reader.refuse(
+        "sets", "only valid if use names providers or is \"default\" or \"localdns\"", remedy: "remove the key")
+    }
+    if sets.isEmpty, reader.isGiven("set_keep"), reader.isSound("sets") {
+      reader.warn("set_keep", "unused: sets is empty")
+    }
     if let minTTL, let maxTTL { reader.refuseInverted("min_ttl", minTTL, "max_ttl", maxTTL) }
     for prefix in clients where !configuration.listen.allow.contains(where: { $0.mayInclude(prefix) }) {
       reader.warn("clients", "\(prefix) may not ask: listen.allow does not have it")
@@ -197,6 +210,15 @@ extension Form where Result == IPPrefix {
       // Queries over IPv4 never have a mapped address.
       guard prefix.address.unmapped == prefix.address else { return nil }
       return IPAddress(text: text.prefix { $0 != "/" }) == prefix.address ? prefix : nil
+    }
+  }
+}
+
+extension Form where Result == FirewallSetName {
+  /// An element of `sets`.
+  fileprivate static var firewallSet: Form {
+    Form("family#table#set with the family inet, ip or ip6, e.g. \"inet#fw#domestic4\"") { value in
+      value.line.flatMap { try? FirewallSetName(text: $0) }
     }
   }
 }
