@@ -104,7 +104,7 @@ let layer2: [Target] =
   + module("Store", ["EventLoop", "Streams", "Ciphers", logging], tests: ["Files"])
   + module("FairShares", ["DNSWire", "CHotPath", "PublicSuffixes"])
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
-  + module("FirewallSets", ["EventLoop", "DNSWire", "Routing", "CFirewall"], tests: ["JSON"])
+  + module("FirewallSets", ["EventLoop", "DNSWire", "Configuration", "Routing", "CFirewall"], tests: ["JSON"])
   + module("Persistence", ["MessageCache", "EventLoop", "Ciphers", "Files"], tests: ["DNSWire"])
   + module(
     "ListStore",
@@ -121,7 +121,7 @@ let daemonLibraries: [Target.Dependency] = [
   "DNSWire", "EventLoop", "Ciphers", "Configuration", "JSON", "Telemetry", "HTTPDNS", "MessageCache", "Routing",
   "Listener", "HTTPMessage", "HTTPClient", "LocalDNS", "NetworkWatch", "Refresh", "Persistence", "CSocket", "CHotPath",
   "ServiceManager", "Files",
-  "PublicSuffixes", "FairShares", "Ranking", "Probing", "Fleet", "Store", "Lists", "ListStore", logging,
+  "PublicSuffixes", "FairShares", "Ranking", "Probing", "Fleet", "Store", "Lists", "ListStore", "FirewallSets", logging,
 ]
 let daemonParts: [Target.Dependency] = ["Frontend", "Upstreams", "BusyNames", "Resolver"]
 
@@ -162,7 +162,7 @@ let layer3: [Target] =
     "Resolver",
     [
       "Frontend", "Upstreams", "BusyNames", "DNSWire", "EventLoop", "Configuration", "MessageCache", "Routing",
-      "Refresh", "Ranking", "Fleet", "HTTPDNS", "JSON", "LocalDNS", "FairShares", "Telemetry",
+      "Refresh", "Ranking", "Fleet", "FirewallSets", "HTTPDNS", "JSON", "LocalDNS", "FairShares", "Telemetry",
     ])
 
 // Layer 4: the assembly and the two HTTP faces. Layer 5: the programs.
@@ -181,7 +181,7 @@ let programs: [Target] =
     [
       "DNSWire", "EventLoop", "Configuration", "MessageCache", "HTTPMessage", "HTTPServer", "Frontend", "Upstreams",
       "BusyNames", "Resolver", "Refresh", "Ranking", "Fleet", "Store", "Persistence",
-      "Forwarder", "JSON", "Telemetry", "Terminal", "CAccess",
+      "Forwarder", "JSON", "FirewallSets", "Lists", "ListStore", "Telemetry", "Terminal", "CAccess",
     ],
     tests: ["HTTPTestSupport", logging])
   + module(
@@ -190,7 +190,8 @@ let programs: [Target] =
       "DNSWire", "EventLoop", "Files", "Ciphers", "Configuration", "MessageCache", "HTTPMessage", "HTTPServer",
       "Frontend",
       "Upstreams",
-      "Resolver", "Refresh", "Ranking", "Fleet", "Store", "Forwarder", "LocalDNS", "Telemetry",
+      "Resolver", "Refresh", "Ranking", "Fleet", "Store", "Forwarder", "LocalDNS", "Lists", "FirewallSets", "ListStore",
+      "Telemetry",
     ],
     tests: ["HTTPTestSupport"])
   + [

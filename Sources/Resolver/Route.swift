@@ -31,6 +31,8 @@ package struct Route: Sendable {
   package var stale = StalePolicy()
   /// The bounds on TTLs.
   package var ttl: TTLBounds
+  /// The firewall sets that its answers' addresses are added to; nil for none.
+  package var sets: RouteSets?
   /// Its index in the list of routes, which is part of the cache's keys.
   var number: UInt16 = 0
   /// Whether DO and CD distinguish questions. They do not if no provider understands them; LocalDNS counts only on a

@@ -87,7 +87,7 @@ public struct RebindFilter: Sendable {
     switch record.type {
     case .a, .aaaa: isInside(record.rdata)
     case .cname, .dname: DomainName(octets: record.rdata).map { isLocal($0, from: name) } ?? false
-    case .svcb, .https: serviceLeadsInside(record.rdata[...], from: name)
+    case .svcb, .https: serviceLeadsInside(record.rdata, from: name)
     default: false
     }
   }
@@ -97,28 +97,8 @@ public struct RebindFilter: Sendable {
     LocalZones.contains(target) && !LocalZones.contains(name)
   }
 
-  /// Checks the target and the address hints in SvcParams (RFC 9460 section 2.2); stops at truncated RDATA.
-  private func serviceLeadsInside(_ rdata: ArraySlice<UInt8>, from name: DomainName) -> Bool {
-    var rest = rdata.dropFirst(2)
-    while let length = rest.first, length != 0 { rest = rest.dropFirst(Int(length) + 1) }
-    rest = rest.dropFirst()
-    if let target = DomainName(octets: Array(rdata.dropFirst(2).prefix(upTo: rest.startIndex))),
-      isLocal(target, from: name)
-    {
-      return true
-    }
-    while rest.count >= 4 {
-      let header = Array(rest.prefix(4))
-      let key = Int(header[0]) << 8 | Int(header[1])
-      let value = rest.dropFirst(4).prefix(Int(header[2]) << 8 | Int(header[3]))
-      rest = rest.dropFirst(4 + value.count)
-      guard key == 4 || key == 6 else { continue }
-      let size = key == 4 ? 4 : 16
-      for start in stride(from: value.startIndex, to: value.endIndex, by: size)
-      where isInside(value[start..<min(start + size, value.endIndex)]) {
-        return true
-      }
-    }
-    return false
+  private func serviceLeadsInside(_ rdata: [UInt8], from name: DomainName) -> Bool {
+    let hints = ServiceHints(rdata)
+    return hints.target.map { isLocal($0, from: name) } ?? false || hints.addresses.contains { isInside($0) }
   }
 }

@@ -70,7 +70,7 @@ public struct RouteRule: Hashable, Sendable {
   }
 
   /// Whether it answers in place of the name's owner.
-  var blocks: Bool {
+  public var blocks: Bool {
     switch action {
     case .standard, .route: false
     case .nxDomain, .noData, .refused, .pinned: true

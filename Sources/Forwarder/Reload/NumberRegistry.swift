@@ -60,13 +60,14 @@ struct RouteMeaning: Hashable, Sendable {
     var stale: StalePolicy
     var filtersPrivate: Bool
     var belongsToNetwork: Bool
+    var sets: RouteSets?
   }
 
   init(_ route: Route, providers: [String]) {
     source = route.meaning(providers)
     terms = Terms(
       ttl: route.ttl, stale: route.stale, filtersPrivate: route.filtersPrivate,
-      belongsToNetwork: route.belongsToNetwork)
+      belongsToNetwork: route.belongsToNetwork, sets: route.sets)
   }
 }
 

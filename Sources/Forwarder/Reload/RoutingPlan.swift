@@ -151,6 +151,9 @@ package struct RoutingPlan: Sendable {
         providers: providers, localServers: defaults, fallsBack: fallback == .onFailure, ttl: TTLBounds(configuration))
     }
     route.belongsToNetwork = configuration.cache.perNetwork || route.isConfined
+    if !rule.sets.isEmpty {
+      route.sets = RouteSets(names: rule.sets, keep: rule.setKeep, includesPrivate: rule.use == .localDNS)
+    }
     route.stale = StalePolicy(configuration.cache)
     if let stale = rule.stale { route.stale.mode = stale }
     if let isImmutable = rule.isImmutable { route.stale.isImmutable = isImmutable }
@@ -184,7 +187,7 @@ extension Route {
 extension Configuration.Rule {
   /// Whether it has keys that change how answers are made or cached.
   fileprivate var hasTerms: Bool {
-    fallback != nil || maxTTL != nil || minTTL != nil || stale != nil || isImmutable != nil
+    fallback != nil || !sets.isEmpty || maxTTL != nil || minTTL != nil || stale != nil || isImmutable != nil
   }
 }
 

@@ -32,7 +32,7 @@ package struct ResolverConsole {
   ///     cache.
   ///   - use: may use the cache.
   /// - Complexity: O(n) in the number of entries.
-  private func tour<Picked>(_ pick: (CacheRecord, UInt64) -> Picked?, use: (Picked) -> Void) async {
+  func tour<Picked>(_ pick: (CacheRecord, UInt64) -> Picked?, use: (Picked) -> Void) async {
     var survey = CacheSurvey(of: cache)
     await loop.inPortions {
       var found: [Picked] = []

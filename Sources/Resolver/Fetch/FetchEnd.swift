@@ -17,12 +17,19 @@ extension Resolver {
   /// Answers all clients with what is available: the daemon is stopping.
   package func giveUp() {
     endRanking()
-    for fetch in Array(inFlight.values) { deliver(fetch, fetch.state.held ?? .failure(.ending)) }
+    for fetch in Array(inFlight.values) { finish(fetch, fetch.state.held ?? .failure(.ending)) }
+  }
+
+  /// Ends a fetch with a result, once its addresses are in the firewall sets of its route.
+  func deliver(_ fetch: Fetch, _ result: FetchResult) {
+    guard let sets, fetch.route.sets != nil, let answer = result.answer else { return finish(fetch, result) }
+    nonisolated(unsafe) let ended = fetch
+    sets.add(answer, to: fetch.asked) { [self] in assumeIsolated { $0.finish(ended, result) } }
   }
 
   /// Stores the answer and gives it to all clients. An answer that arrives after that is only stored, or ignored
   /// if it is LocalDNS's and a better one is known.
-  func deliver(_ fetch: Fetch, _ result: FetchResult) {
+  private func finish(_ fetch: Fetch, _ result: FetchResult) {
     // LocalDNS's answer from before a sleep is as old as that.
     let isOld = result.source.isLocalDNS && loop.now - fetch.state.end > Fetch.longestDelay
     var result = isOld ? .failure(.noAnswerInTime) : result
@@ -35,7 +42,7 @@ extension Resolver {
         // provider may have a better one.
         given = .success(composer.ofExistingName(answer, fetch.asked))
       } else {
-        let arranged = insert(answer, to: fetch.asked, fetch.origin(result.source))
+        let arranged = insert(answer, to: fetch.asked, fetch.origin(result.source), isInSets: true)
         if arranged.lifetime == 0 || !settings.cacheEnabled, fetch.epoch == cache.epoch {
           recent.add(arranged, to: fetch.key, askedAt: fetch.state.lastAttempt, now: loop.now)
         }
@@ -95,9 +102,13 @@ extension Resolver {
 
   /// Puts the addresses of an answer in order, stores it and schedules its refresh.
   ///
+  /// - Parameter isInSets: whether the firewall sets of its route have its addresses.
   /// - Returns: the answer as clients get it.
   @discardableResult
-  func insert(_ answer: FinishedAnswer, to asked: ResolverQuestion, _ origin: EntryOrigin) -> FinishedAnswer {
+  func insert(
+    _ answer: FinishedAnswer, to asked: ResolverQuestion, _ origin: EntryOrigin, isInSets: Bool = false
+  ) -> FinishedAnswer {
+    if !isInSets { sets?.add(answer, to: asked) }
     guard !answer.isTruncated else { return answer }
     var answer = composer.ofExistingName(answer, asked)
     let question = asked.question
@@ -155,7 +166,10 @@ extension Resolver {
     _ entry: CachedAnswer?, or failure: UpstreamFailure, _ asked: ResolverQuestion
   ) -> Result<FinishedAnswer, UpstreamFailure> {
     guard let entry, let answer = store.answer(to: asked, by: entry, now: loop.now) else { return .failure(failure) }
-    if !entry.isFresh { counters.stale += 1 }
+    if !entry.isFresh {
+      counters.stale += 1
+      sets?.addStale(answer, to: asked)
+    }
     return .success(answer)
   }
 }
