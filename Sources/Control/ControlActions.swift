@@ -1,9 +1,11 @@
 // ControlActions.swift -- what the commands of the control socket require from the daemon.
 
 import DNSWire
+import FirewallSets
 import Fleet
 import Forwarder
 import Frontend
+import ListStore
 import Ranking
 import Resolver
 import Upstreams
@@ -19,6 +21,13 @@ package protocol ControlActions {
   /// The store that daemons share; nil without one.
   func fleet() async -> FleetReport?
   func providers() async -> [ProviderReport]
+  /// The lists of rules.
+  func lists() async -> [ListReport]
+  /// Fetches a list, or all, and waits until they are in use.
+  func updateLists(_ name: String?) async -> [ListUpdate]
+  func findInLists(_ name: DomainName) async -> [ListHit]
+  /// The firewall sets of rules; `refilled` adds all cached addresses to them again.
+  func sets(refilled: Bool) async -> [SetStatus]
   func content(of name: DomainName) async -> NameContent
   func overview(busiest count: Int) async -> CacheOverview
   /// Fetches a name again with the given types; if there are none, with those in the cache.
@@ -64,6 +73,14 @@ package struct ForwarderActions: ControlActions {
   package func fleet() async -> FleetReport? { await forwarder.fleetReport(withMembers: true) }
 
   package func providers() async -> [ProviderReport] { await forwarder.resolver.providerReports() }
+
+  package func lists() async -> [ListReport] { forwarder.listReports() }
+
+  package func updateLists(_ name: String?) async -> [ListUpdate] { await forwarder.updateLists(name) }
+
+  package func findInLists(_ name: DomainName) async -> [ListHit] { await forwarder.findInLists(name) }
+
+  package func sets(refilled: Bool) async -> [SetStatus] { forwarder.setStatuses(refilled: refilled) }
 
   package func content(of name: DomainName) async -> NameContent {
     await forwarder.resolver.console { await $0.content(of: name) }

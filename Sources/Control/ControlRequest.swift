@@ -34,7 +34,7 @@ enum ControlRequests {
   static let all: [any ControlCommand.Type] = [
     StatsRequest.self, FlushRequest.self, CacheRequest.self, ProvidersRequest.self, RefreshRequest.self,
     ReportRequest.self, ReportBadRequest.self, ReloadRequest.self, ConfigurationRequest.self, TailRequest.self,
-    FleetRequest.self,
+    FleetRequest.self, ListsRequest.self, SetsRequest.self,
   ]
 }
 

@@ -30,6 +30,7 @@ final class BackgroundWork {
   /// The configuration at the start.
   private let configuration: Configuration
   private let fleetParts: FleetConnection.Parts
+  private let cacheIsLoaded: () -> Void
   private var fleetSettings: FleetConnection.Settings?
   /// The connection to the store of a fleet; nil without one.
   private(set) var fleet: FleetConnection?
@@ -55,6 +56,8 @@ final class BackgroundWork {
     var routes: [Route]
     /// Called at the start, when the kernel has reported a change, and after a sleep.
     var addressesMayHaveChanged: () -> Void = {}
+    /// Called when the cache file was read.
+    var cacheIsLoaded: () -> Void = {}
     /// Called when connections are renewed.
     var networkHasChanged: () -> Void = {}
     /// Receives the search domains at the start, on another network, and when they change.
@@ -78,6 +81,7 @@ final class BackgroundWork {
     self.loop = loop
     self.configuration = configuration
     fleetParts = parts.fleet
+    cacheIsLoaded = parts.cacheIsLoaded
     fleetSettings = FleetConnection.settings(configuration, parts.routes)
     follower = NetworkFollower(parts, refresher, logger)
     keeper = (isCaching ? configuration.cache.persist : nil).map { path in
@@ -116,6 +120,7 @@ final class BackgroundWork {
       }
       startFleet()
       startRefreshing($0, on: loop)
+      cacheIsLoaded()
     }
   }
 

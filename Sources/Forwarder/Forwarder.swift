@@ -49,6 +49,8 @@ package final class Forwarder {
   /// The version of the program, for other daemons of a fleet. Set it before the daemon serves.
   package var version = ""
   private var factory: ProviderFactory
+  /// Fills the firewall sets of rules, while it runs.
+  private(set) lazy var sets = SetKeeper(resolver, on: loop, logger)
   /// Keeps the lists of rules up to date, while it runs.
   private(set) lazy var lists = makeListStore()
   private(set) var backgroundWork: BackgroundWork?
@@ -148,7 +150,9 @@ package final class Forwarder {
       StatisticsSource.Parts(
         resolver: resolver, cache: cache, queries: queries, connections: clients.connections, localClient: client,
         maxQuestionsInFlight: configuration.listen.maxInFlight,
-        delayedQueries: { [frontend = clients.frontend] in frontend.delayed }, outbox: outbox))
+        delayedQueries: { [frontend = clients.frontend] in frontend.delayed },
+        lists: { [weak self] in self?.lists.reports ?? [] }, sets: { [weak self] in self?.sets.statuses ?? [] },
+        outbox: outbox))
     nameRules()
   }
 
@@ -208,12 +212,14 @@ package final class Forwarder {
     loop.execute { [loop, surroundings] in
       backgroundWork.start(on: loop, notAt: surroundings.listeners)
       forwarder.startLists()
+      forwarder.sets.use(forwarder.preparation.plan.routes)
     }
     loop.run()
     clients.join()
     queryLog.finish()
     factory.ledger?.close()
     backgroundWork.close()
+    sets.close()
     factory.state.leave()
   }
 
@@ -257,6 +263,7 @@ package final class Forwarder {
           ledger: FleetLedger(in: factory.state, on: loop, logger), version: version),
         routes: preparation.plan.routes,
         addressesMayHaveChanged: { [weak self] in self?.addressesMayHaveChanged() },
+        cacheIsLoaded: { [weak self] in self?.sets.refill() },
         networkHasChanged: { [weak self] in self?.lists.networkHasChanged() },
         searchDomainsFound: { [weak self] in self?.searchDomainsFound($0, isNew: $1) }),
       loop: loop, logger: logger)
@@ -311,6 +318,7 @@ package final class Forwarder {
       configuration, keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
       CacheMeanings(preparation), preparation.plan.routes, isForNetwork: isForNetwork)
     listsAreLoaded(preparation.plan.lists)
+    sets.use(preparation.plan.routes)
   }
 
   // MARK: Lists

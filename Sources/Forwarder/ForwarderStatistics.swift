@@ -1,8 +1,10 @@
 // ForwarderStatistics.swift -- all statistics of a running forwarder at one moment, as a value.
 
 import EventLoop
+import FirewallSets
 import Fleet
 import Frontend
+import ListStore
 import Listener
 import LocalDNS
 import MessageCache
@@ -52,6 +54,10 @@ package struct ForwarderStatistics: Sendable {
   package var delayedTCPQueries: UInt64 = 0
   /// The counters of the client that queries LocalDNS.
   package var localDNS = LocalDNSCounters()
+  /// The lists of rules, in the order of the configuration.
+  package var lists: [ListReport] = []
+  /// The firewall sets of rules.
+  package var sets: [SetStatus] = []
   /// The providers, in the order of the configuration.
   package var providers: [ProviderReport]
 
@@ -72,6 +78,8 @@ package final class StatisticsSource {
     var localClient: LocalDNSClient
     var maxQuestionsInFlight: Int
     var delayedQueries: () -> UInt64
+    var lists: () -> [ListReport]
+    var sets: () -> [SetStatus]
     /// Sends the UDP responses that could not be given at once.
     var outbox: UDPOutbox
   }
@@ -119,7 +127,7 @@ package final class StatisticsSource {
       droppedDatagrams: backlogs.isEmpty ? nil : backlogs.reduce(0) { $0 + $1.dropped },
       tcpConnections: parts.connections.count, refusedTCPConnections: parts.connections.refused,
       displacedTCPConnections: parts.connections.displaced, delayedTCPQueries: parts.delayedQueries(),
-      localDNS: parts.localClient.counters, providers: providers)
+      localDNS: parts.localClient.counters, lists: parts.lists(), sets: parts.sets(), providers: providers)
   }
 
   private var totals: QueryTotals {

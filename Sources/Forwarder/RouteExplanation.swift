@@ -2,6 +2,8 @@
 
 import Configuration
 import DNSWire
+import ListStore
+import Lists
 import Refresh
 import Resolver
 import Routing
@@ -18,28 +20,45 @@ extension Forwarder {
     let hosts = hosts
     func reason(_ rules: [RouteRule]) -> RouteReason {
       RouteReason(
-        name, type, from: client, rules: rules, settings: preparation.plan.settings, hosts: hosts)
+        name, type, from: client, rules: rules, settings: preparation.plan.settings, hosts: hosts
+      ) { find(name, in: $0.list, blocks: $0.blocks).map { !$0.isException } ?? false }
     }
     let (reason, rest) = (reason(preparation.plan.rules), reason([]))
-    if case .rule(let index, _) = reason, case .standard = preparation.plan.rules[index].action {
-      return "\(text(reason)), default: \(text(rest)): \(text(decision))"
+    let rule: Int? =
+      switch reason {
+      case .rule(let index, _), .list(let index, _): index
+      default: nil
+      }
+    if let rule, case .standard = preparation.plan.rules[rule].action {
+      return "\(text(reason, name)), default: \(text(rest, name)): \(text(decision))"
     }
-    return "\(text(reason)): \(text(decision))"
+    return "\(text(reason, name)): \(text(decision))"
   }
 
   private var hosts: HostsFile {
     configuration.names.hostsFile.flatMap { try? HostsFile(path: $0) } ?? HostsFile()
   }
 
-  private func text(_ reason: RouteReason) -> String {
+  /// The line of a list that decides about a name. Reads all of the text.
+  private func find(_ name: DomainName, in list: Int, blocks: Bool) -> ListFinding? {
+    let lists = preparation.plan.lists
+    return try? lists.texts[lists.sources[list].place]?.find(name, blocks: blocks)
+  }
+
+  /// The first rules are the daemon's own: for names by which it detects loops, and by which it is recognised.
+  private func ruleName(_ index: Int) -> String {
+    let own = preparation.plan.rules.count - configuration.rules.count
+    return index < own ? "httpdnsd's own name" : configuration.ruleName(index - own)
+  }
+
+  private func text(_ reason: RouteReason, _ name: DomainName) -> String {
     switch reason {
-    case .rule(let index, let pattern):
-      // The first rules are the daemon's own: for names by which it detects loops, and by which it is recognised.
-      let own = preparation.plan.rules.count - configuration.rules.count
-      if index < own { return "httpdnsd's own name (\(pattern))" }
-      let name = configuration.rules[index - own].name.map { " \"\($0)\"" } ?? ""
-      return "rule \(index - own + 1)\(name) (\(pattern))"
-    case .list(let index, _): return text(.rule(index, .subtree(.root)))
+    case .rule(let index, let pattern): return "\(ruleName(index)) (\(pattern))"
+    case .list(let index, let list):
+      let source = preparation.plan.lists.sources[list]
+      let finding = find(name, in: list, blocks: preparation.plan.rules[index].blocks)
+      let line = finding.map { ", line \($0.line): \($0.text)" } ?? ""
+      return "\(ruleName(index)) (list \(source.name)\(line))"
     case .hosts: return "hosts file \(configuration.names.hostsFile ?? "")"
     case .special(let zone): return "special name \(zone)"
     case .portal: return "captive portal's probe"

@@ -22,6 +22,8 @@ public struct ListReport: Sendable {
   public let leftOut: LeftOut
   /// The time since the file was changed, or since the text was last the server's; nil if it is not known.
   public let age: Duration?
+  /// The time between two fetches; nil for a file.
+  public let interval: Duration?
   /// The time until the next fetch; nil for a file, and during a fetch.
   public let nextFetch: Duration?
   /// Whether the text is in memory only.
@@ -36,6 +38,7 @@ public struct ListReport: Sendable {
     names = entry.loaded?.names ?? 0
     leftOut = entry.loaded?.leftOut ?? LeftOut()
     age = entry.text == nil ? nil : entry.confirmedAt.map { .seconds(max(0, wallTime - $0)) }
+    interval = entry.isFile ? nil : entry.source.interval
     nextFetch = entry.due.map { max(.zero, $0 - now) }
     isInMemory = entry.text?.isInMemory ?? false
     fetches = entry.counts

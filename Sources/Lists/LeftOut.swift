@@ -53,6 +53,9 @@ public struct LeftOut: Equatable, Sendable {
 
   public subscript(reason: LeftOutReason) -> Int { counts[Int(reason.rawValue)] }
 
+  /// The reasons for which lines are left out.
+  public var reasons: [LeftOutReason] { LeftOutReason.allCases.filter { self[$0] > 0 } }
+
   public func first(_ reason: LeftOutReason) -> Line? { lines[Int(reason.rawValue)] }
 
   mutating func count(_ reason: LeftOutReason, line number: Int, _ text: LineText) {

@@ -22,6 +22,8 @@ struct MetricsPage {
     write(sockets: statistics)
     write(statistics.resolver, statistics)
     write(statistics.cache)
+    if !statistics.lists.isEmpty { page.write(lists: statistics.lists) }
+    if !statistics.sets.isEmpty { page.write(sets: statistics.sets) }
     if let ranking = statistics.ranking { write(ranking.counters) }
     if let refresh = statistics.refresh { write(refresh, scheduled: statistics.scheduledRefreshes) }
     page.write(providers: statistics.providers)

@@ -21,8 +21,13 @@ struct ControlOptions: ParsableArguments {
   ///
   /// - Throws: `ExitCode.failure`, after the reason has been written to stderr; `ControlOptions.nothing` if nothing was
   ///   found or a part of the request failed.
-  func report(_ ask: (ControlClient, ControlForm) throws(ControlClientError) -> ControlAnswer) throws {
-    let client = ControlClient(path: try path())
+  ///
+  /// - Parameter patience: the time limit; nil for the usual one.
+  func report(
+    patience: Duration? = nil, _ ask: (ControlClient, ControlForm) throws(ControlClientError) -> ControlAnswer
+  ) throws {
+    let path = try path()
+    let client = patience.map { ControlClient(path: path, patience: $0) } ?? ControlClient(path: path)
     let answer: ControlAnswer
     do throws(ControlClientError) {
       answer = try ask(client, form)

@@ -23,7 +23,9 @@ struct HTTPDNSDaemon: ParsableCommand {
       CommandGroup(
         name: "Watch",
         subcommands: [
-          TopCommand.self, TailCommand.self, StatsCommand.self, ProvidersCommand.self, FleetCommand.self,
+          TopCommand.self, TailCommand.self, StatsCommand.self, ProvidersCommand.self, ListsCommand.self,
+          SetsCommand.self,
+          FleetCommand.self,
         ]),
       CommandGroup(
         name: "Cache",

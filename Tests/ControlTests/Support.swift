@@ -2,9 +2,11 @@
 
 import DNSWire
 import EventLoop
+import FirewallSets
 import Fleet
 import Glibc
 import HTTPTestSupport
+import ListStore
 import Synchronization
 import TestSupport
 
@@ -58,6 +60,9 @@ struct Answers: Sendable {
   var numbers = DaemonNumbers.empty
   var fleet: FleetReport?
   var reach: FlushReach?
+  var updates: [ListUpdate] = []
+  var hits: [ListHit] = []
+  var sets: [SetStatus] = []
 }
 
 extension DaemonNumbers {
@@ -90,6 +95,23 @@ private struct NotedActions: ControlActions {
   func fleet() async -> FleetReport? { answers.fleet }
 
   func providers() async -> [ProviderReport] { answers.reports }
+
+  func lists() async -> [ListReport] { [] }
+
+  func updateLists(_ name: String?) async -> [ListUpdate] {
+    note("update \(name ?? "all")")
+    return answers.updates
+  }
+
+  func findInLists(_ name: DomainName) async -> [ListHit] {
+    note("find \(name)")
+    return answers.hits
+  }
+
+  func sets(refilled: Bool) async -> [SetStatus] {
+    note(refilled ? "refill" : "sets")
+    return answers.sets
+  }
 
   func content(of name: DomainName) async -> NameContent {
     note("cache \(name)")

@@ -167,7 +167,16 @@ import Testing
     let rules = Repository.path("Config/prometheus/httpdnsd.rules.yml")
     let (ending, output, error) = try ChildProcess.run(["promtool", "check", "rules", rules])
     #expect(ending == .exited(0), "\(output)\(error)")
-    try withScene(more: MetricsTests.store) { scene in
+    let folder = try TemporaryFolder()
+    let list = try folder.write("example.net\n", to: "names")
+    let rule = """
+      [[rule]]
+      lists = ["\(list)", "http://127.0.0.1:1/names"]
+      sets = ["inet#none#none"]
+      use = "default"
+
+      """
+    try withScene(more: MetricsTests.store + rule) { scene in
       let page = try scene.web.get("/metrics").body
       let known = Set(page.matches(of: /\n([a-z_]+)[{ ]/).map { String($0.1) })
       for path in [rules, Repository.path("Config/grafana/httpdnsd.json")] {

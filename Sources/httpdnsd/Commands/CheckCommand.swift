@@ -12,7 +12,8 @@ struct CheckCommand: ParsableCommand {
     commandName: "check",
     abstract: "Check a configuration file and print every mistake, one per line; exit code 0 or 1.",
     discussion: """
-      If there is no mistake, it shows what depends on the current network: LocalDNS's resolvers and search domains.
+      If there is no mistake, it shows what depends on the current network, LocalDNS's resolvers and search domains, and \
+      the lists of rules: names, age, and which lines are left out and why. It fetches nothing.
 
       Run as root on the configuration of httpdnsd.service, it reads files as the service's user: a secret that the \
       service may not read is a mistake.
@@ -52,6 +53,7 @@ struct CheckCommand: ParsableCommand {
     for warning in warnings { Console.error("warning: \(warning)") }
     print("\(path): no mistakes\(warnings.isEmpty ? "" : ", \(counted(warnings.count, "warning"))")")
     if let service { for key in loaded.secretFiles { print("\(key): the service's user \(service.name) can read it") } }
+    for line in ListView.lines(loaded.configuration) { print(line) }
     for line in NetworkView(loaded.configuration).lines { print(line) }
   }
 }

@@ -1,0 +1,67 @@
+// ForwarderLists.swift -- what operators can read of the lists and sets of rules, and do with them.
+//
+// Resolver's loop only.
+
+import Configuration
+import DNSWire
+import EventLoop
+import FirewallSets
+import ListStore
+import Lists
+import Persistence
+
+/// A line of a list that decides about a name.
+package struct ListHit: Sendable {
+  /// The list, as it is shown.
+  package var list: String
+  package var finding: ListFinding
+  /// The rules that use the list, as they are shown.
+  package var rules: [String]
+
+  package init(list: String, finding: ListFinding, rules: [String]) {
+    (self.list, self.finding, self.rules) = (list, finding, rules)
+  }
+}
+
+extension Forwarder {
+  /// The state of each list, in the order of the configuration.
+  package func listReports() -> [ListReport] { lists.reports }
+
+  /// The firewall sets, in the order of the configuration.
+  ///
+  /// - Parameter refilled: whether all cached addresses are added to them again.
+  package func setStatuses(refilled: Bool) -> [SetStatus] {
+    if refilled { sets.refill() }
+    return sets.statuses
+  }
+
+  /// Fetches lists now and reads files again; returns when they are in use, or have failed. Call it from a task that prefers
+  /// the loop.
+  ///
+  /// - Parameter name: of a list; nil for all.
+  package func updateLists(_ name: String?) async -> [ListUpdate] { await lists.update(name) }
+
+  /// The lists that have a name, with the line that decides. Call it from a task that prefers the loop.
+  package func findInLists(_ name: DomainName) async -> [ListHit] {
+    let (texts, lists) = (lists.texts, configuration.ruleNamesByList())
+    return await BlockingTask.value("lists", on: loop) {
+      lists.compactMap { list in
+        let finding = try? texts[list.source.place]?.find(name.lowercased, blocks: false)
+        return finding.map { ListHit(list: list.source.name, finding: $0, rules: list.rules) }
+      }
+    }
+  }
+}
+
+extension Configuration {
+  /// Each list with the rules that use it.
+  package func ruleNamesByList() -> [(source: ListSource, rules: [String])] {
+    let (used, ofRules) = usedLists()
+    return used.enumerated().map { number, list in
+      (ListSource(list), rules.indices.filter { ofRules[$0].contains(number) }.map { ruleName($0) })
+    }
+  }
+
+  /// A rule as messages call it: `rule 2 "domestic"`.
+  func ruleName(_ index: Int) -> String { "rule \(index + 1)" + (rules[index].name.map { " \"\($0)\"" } ?? "") }
+}

@@ -1,0 +1,31 @@
+// SetsCommand.swift -- `httpdnsd sets`: the firewall sets of rules, and filling them again.
+
+import ArgumentParser
+import Control
+
+struct SetsCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "sets",
+    abstract: "Show the firewall sets of rules, or fill them again.",
+    discussion: """
+      Each set of nftables that a rule names: its type, the addresses that were added, those that could not be, those \
+      whose answer did not wait for the kernel, and its state. "sets refill" adds the addresses of all cached answers \
+      again, for scripts that have loaded the firewall's rules anew; the daemon notices that by itself within 10 s.
+
+      Example: httpdnsd sets
+      Example: httpdnsd sets refill
+
+      Exit code 0: all sets work; 1: the daemon cannot be reached or refuses; 2: a set gets no addresses; 64: a mistake \
+      on the command line.
+      """)
+
+  enum Work: String, CaseIterable, ExpressibleByArgument { case refill }
+
+  @OptionGroup var control: ControlOptions
+
+  @Argument(help: "What to do besides showing them: refill.") var work: Work?
+
+  func run() throws {
+    try control.report { client, form throws(ControlClientError) in try client.sets(refilled: work == .refill, form) }
+  }
+}
