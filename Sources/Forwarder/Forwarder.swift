@@ -49,10 +49,10 @@ package final class Forwarder {
   /// The version of the program, for other daemons of a fleet. Set it before the daemon serves.
   package var version = ""
   private var factory: ProviderFactory
-  /// Fills the firewall sets of rules, while it runs.
-  private(set) lazy var sets = SetKeeper(resolver, on: loop, logger)
-  /// Keeps the lists of rules up to date, while it runs.
-  private(set) lazy var lists = makeListStore()
+  /// The lists and sets of rules, while it runs.
+  private(set) lazy var ruleParts = RuleParts(
+    surroundings.lists, factory.certificateClock, resolver, on: loop, logger
+  ) { [weak self] in await self?.addresses(ofListHost: $0) ?? [] }
   private(set) var backgroundWork: BackgroundWork?
   /// The log for failures that may be frequent.
   package let occasional: OccasionalLog
@@ -61,8 +61,6 @@ package final class Forwarder {
   /// Called when the network provides other search domains or, for `"connected"`, other prefixes than those that the
   /// tables were made with.
   var tablesAreOutdated: ((_ hasResolvers: Bool) -> Void)?
-  /// Called when lists have changed. The tables are to be built again, or `listsAreLoaded` called.
-  var listsHaveChanged: (() -> Void)?
   /// Called in every turn of the loop, after all other work.
   package var afterTurn: (() -> Void)?
   /// Called once, before the first answer over UDP that needed the resolver is sent.
@@ -151,7 +149,8 @@ package final class Forwarder {
         resolver: resolver, cache: cache, queries: queries, connections: clients.connections, localClient: client,
         maxQuestionsInFlight: configuration.listen.maxInFlight,
         delayedQueries: { [frontend = clients.frontend] in frontend.delayed },
-        lists: { [weak self] in self?.lists.reports ?? [] }, sets: { [weak self] in self?.sets.statuses ?? [] },
+        lists: { [weak self] in self?.ruleParts.lists.reports ?? [] },
+        sets: { [weak self] in self?.ruleParts.sets.statuses ?? [] },
         outbox: outbox))
     nameRules()
   }
@@ -211,15 +210,14 @@ package final class Forwarder {
     nonisolated(unsafe) let forwarder = self
     loop.execute { [loop, surroundings] in
       backgroundWork.start(on: loop, notAt: surroundings.listeners)
-      forwarder.startLists()
-      forwarder.sets.use(forwarder.preparation.plan.routes)
+      forwarder.ruleParts.start(forwarder.preparation.plan)
     }
     loop.run()
     clients.join()
     queryLog.finish()
     factory.ledger?.close()
     backgroundWork.close()
-    sets.close()
+    ruleParts.sets.close()
     factory.state.leave()
   }
 
@@ -228,7 +226,7 @@ package final class Forwarder {
   /// Queries that arrive from now on wait in the sockets: in those of a service manager, until the next process reads
   /// them. Every query that was read gets an answer, at the end of that time with stale data or SERVFAIL.
   package func stop() {
-    lists.stop()
+    ruleParts.lists.stop()
     clients.stop()
   }
 
@@ -263,8 +261,8 @@ package final class Forwarder {
           ledger: FleetLedger(in: factory.state, on: loop, logger), version: version),
         routes: preparation.plan.routes,
         addressesMayHaveChanged: { [weak self] in self?.addressesMayHaveChanged() },
-        cacheIsLoaded: { [weak self] in self?.sets.refill() },
-        networkHasChanged: { [weak self] in self?.lists.networkHasChanged() },
+        cacheIsLoaded: { [weak self] in self?.ruleParts.sets.refill() },
+        networkHasChanged: { [weak self] in self?.ruleParts.lists.networkHasChanged() },
         searchDomainsFound: { [weak self] in self?.searchDomainsFound($0, isNew: $1) }),
       loop: loop, logger: logger)
   }
@@ -317,31 +315,7 @@ package final class Forwarder {
     backgroundWork?.use(
       configuration, keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
       CacheMeanings(preparation), preparation.plan.routes, isForNetwork: isForNetwork)
-    listsAreLoaded(preparation.plan.lists)
-    sets.use(preparation.plan.routes)
-  }
-
-  // MARK: Lists
-
-  private func makeListStore() -> ListStore {
-    let fetcher = HTTPListFetcher(on: loop, clock: factory.certificateClock) { [weak self] host in
-      await self?.addresses(ofListHost: host) ?? []
-    }
-    return ListStore(
-      in: surroundings.lists, fetcher: fetcher, on: loop, seed: .random(in: 0 ... .max),
-      watch: { [loop] in PathWatch($0, on: loop, changed: $1) }, note: { [logger] in logger.log(level: $0, "\($1)") })
-  }
-
-  private func startLists() {
-    lists.changed = { [weak self] in self?.listsHaveChanged?() }
-    listsAreLoaded(preparation.plan.lists)
-    lists.start()
-  }
-
-  /// A table of these lists is in use, or still is.
-  func listsAreLoaded(_ loaded: LoadedLists) {
-    lists.use(loaded.sources, loaded.texts)
-    lists.loaded(loaded.results, of: loaded.texts, in: loaded.time)
+    ruleParts.use(preparation.plan)
   }
 
   /// The addresses of a server of lists: by the rules' names, but not by lists and clients, so that no list can block or

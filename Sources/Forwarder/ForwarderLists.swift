@@ -25,25 +25,25 @@ package struct ListHit: Sendable {
 
 extension Forwarder {
   /// The state of each list, in the order of the configuration.
-  package func listReports() -> [ListReport] { lists.reports }
+  package func listReports() -> [ListReport] { ruleParts.lists.reports }
 
   /// The firewall sets, in the order of the configuration.
   ///
   /// - Parameter refilled: whether all cached addresses are added to them again.
   package func setStatuses(refilled: Bool) -> [SetStatus] {
-    if refilled { sets.refill() }
-    return sets.statuses
+    if refilled { ruleParts.sets.refill() }
+    return ruleParts.sets.statuses
   }
 
   /// Fetches lists now and reads files again; returns when they are in use, or have failed. Call it from a task that prefers
   /// the loop.
   ///
   /// - Parameter name: of a list; nil for all.
-  package func updateLists(_ name: String?) async -> [ListUpdate] { await lists.update(name) }
+  package func updateLists(_ name: String?) async -> [ListUpdate] { await ruleParts.lists.update(name) }
 
   /// The lists that have a name, with the line that decides. Call it from a task that prefers the loop.
   package func findInLists(_ name: DomainName) async -> [ListHit] {
-    let (texts, lists) = (lists.texts, configuration.ruleNamesByList())
+    let (texts, lists) = (ruleParts.lists.texts, configuration.ruleNamesByList())
     return await BlockingTask.value("lists", on: loop) {
       lists.compactMap { list in
         let finding = try? texts[list.source.place]?.find(name.lowercased, blocks: false)

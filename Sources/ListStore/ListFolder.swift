@@ -35,6 +35,9 @@ public final class ListFolder: Sendable {
     folder = "\(state.path)/lists"
   }
 
+  /// Whether there may be copies.
+  var isThere: Bool { access(folder, F_OK) == 0 }
+
   func path(of place: ListSource.Place) -> String { "\(folder)/\(place.fingerprint)" }
 
   /// Begins a new copy; nil if the text has to stay in memory.

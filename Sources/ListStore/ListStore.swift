@@ -74,14 +74,20 @@ public final class ListStore {
   /// write to its state directory.
   public func start() {
     loop.assertCurrent()
+    // Without lists there is no thread either.
+    guard !entries.isEmpty || folder.isThere else { return isStarted() }
     let (folder, sources) = (folder, entries.map(\.source))
     loop.startTask { [self] in
       // First, since it also removes what a killed process was writing.
       await inBackground(on: loop) { folder.clean(keeping: sources) }
-      guard !isStopped else { return }
-      files.start()
-      fetches.start()
+      isStarted()
     }
+  }
+
+  private func isStarted() {
+    guard !isStopped else { return }
+    files.start()
+    fetches.start()
   }
 
   /// Ends everything: `changed` is not called any more, callers of `update` get their answer.

@@ -1,6 +1,8 @@
 // Replies.swift -- sends the result of a question to a query that waits for it. Resolver's loop only.
 
 import DNSWire
+import EventLoop
+import FairShares
 import Frontend
 import Upstreams
 
@@ -13,6 +15,20 @@ extension ReplySender {
     case .success(let answer): send(answer, to: slot, from: source)
     case .failure(let failure): send(failure, to: slot)
     }
+  }
+
+  /// Sends the result of a question to all that wait for it, a part of them in each turn of the loop, so that other queries are
+  /// answered in between.
+  func send(
+    _ result: Result<FinishedAnswer, UpstreamFailure>, to slots: [Int], of domain: DomainKey, from source: AnswerSource,
+    _ admission: Admission, on loop: any Loop
+  ) {
+    let mostPerTurn = 1024
+    for slot in slots.prefix(mostPerTurn) { send(result, to: slot, from: source) }
+    admission.removeWaiters(min(slots.count, mostPerTurn), of: domain)
+    guard slots.count > mostPerTurn else { return }
+    let rest = Array(slots[mostPerTurn...])
+    loop.inNextTurn { [self] in send(result, to: rest, of: domain, from: source, admission, on: loop) }
   }
 
   /// Sends SERVFAIL with an extended error (RFC 8914).

@@ -49,8 +49,6 @@ package actor Resolver: RefreshingResolver {
   var ranker: Ranker?
   /// How IPv4 is reached on the current network; nil in tests that need none.
   package var nat64: NAT64?
-  /// Fills firewall sets; nil without sets.
-  package var sets: SetFiller?
   /// Shares answers with other daemons; nil if there is no store.
   var fleet: FleetLevel?
   /// Statistics of the busiest names.

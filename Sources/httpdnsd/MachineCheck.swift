@@ -73,6 +73,8 @@ struct MachineCheck {
     for remark in NetworkView(loaded.configuration).remarks { add("LocalDNS", .note, remark) }
     checkRanking()
     checkFleet()
+    checkLists()
+    checkSets()
   }
 
   var hasProblem: Bool { findings.contains { $0.result == .problem } }
@@ -257,6 +259,37 @@ struct MachineCheck {
       let state = line.dropFirst("store".count).drop { $0 == " " }
       add("fleet", answer.isIncomplete ? .problem : .ok, "store \(state)")
     } catch { add("fleet", .note, "not checked: \(error)") }
+  }
+
+  /// What the daemon says of the lists of rules.
+  private mutating func checkLists() {
+    guard loaded.configuration.rules.contains(where: { !$0.lists.isEmpty }),
+      let socket = loaded.configuration.control.socket
+    else { return }
+    do throws(ControlClientError) {
+      let answer = try ControlClient(path: socket).lists(.text)
+      // Behind the table stand those that could not be read or fetched.
+      guard let table = answer.content.firstRange(of: "\n\n") else { return add("lists", .ok, "all are in use") }
+      for line in answer.content[table.upperBound...].split(separator: "\n") { add("lists", .problem, "list \(line)") }
+    } catch { add("lists", .note, "not checked: \(error)") }
+  }
+
+  /// What the daemon says of the firewall sets of rules.
+  private mutating func checkSets() {
+    guard loaded.configuration.rules.contains(where: { !$0.sets.isEmpty }),
+      let socket = loaded.configuration.control.socket
+    else { return }
+    do throws(ControlClientError) {
+      let answer = try ControlClient(path: socket).sets(refilled: false, .text)
+      if answer.isIncomplete {
+        add("sets", .problem, "a set gets no addresses; `httpdnsd sets` and the log say which and why")
+      } else {
+        add("sets", .ok, "all get their addresses")
+      }
+      if answer.content.contains(SetsRequest.intervals) {
+        add("sets", .note, "an interval set with tens of thousands of elements takes milliseconds for an addition")
+      }
+    } catch { add("sets", .note, "not checked: \(error)") }
   }
 
   /// What the daemon says of its measurements.

@@ -103,6 +103,6 @@ func `a list that may not be meant is warned of`(text: String, line: String) {
 }
 
 @Test(arguments: [rule + "lists = [\"http://127.0.0.1/a\"]", rule + "lists = [\"https://lists.example/a\"]"])
-func `a list that nobody on the path can change needs no warning`(text: String) {
+func `a list that no one else can change needs no warning`(text: String) {
   #expect(messages(text) == [])
 }

@@ -26,7 +26,6 @@ extension Configuration {
 
   /// A list as a rule names it.
   public enum ListItem: Hashable, Sendable {
-    /// The name of a `[[list]]`.
     case named(String)
     case file(String)
     case url(ListURL)

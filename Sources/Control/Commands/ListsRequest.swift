@@ -80,7 +80,7 @@ struct ListsText: ControlText {
 /// What an update has brought.
 struct ListUpdatesText: ControlText {
   let updates: [ListUpdate]
-  /// The list that was named.
+  /// Nil for all lists.
   let name: String?
 
   var status: Int { updates.isEmpty ? 404 : faults.isEmpty ? 200 : 502 }
@@ -169,7 +169,7 @@ extension ControlClient {
     try ask(ListsRequest.self, query: "?update", form, lines: name.map { [$0] } ?? [])
   }
 
-  /// Finds a name in all lists.
+  /// Says which lists have a name, and by which line.
   public func findInLists(_ name: String, _ form: ControlForm) throws(ControlClientError) -> ControlAnswer {
     try ask(ListsRequest.self, query: "?find", form, lines: [name])
   }

@@ -11,6 +11,9 @@ public struct SetsRequest: ControlRequest {
   static let method = HTTPMethod.post
   static let path = "/sets"
 
+  /// Behind the type of an interval set.
+  public static let intervals = ", intervals"
+
   private let refills: Bool
 
   init(_ request: HTTPServerRequest) throws(ControlRefusal) {
@@ -35,7 +38,9 @@ struct SetsText: ControlText {
     guard !statuses.isEmpty else { return "no rule has sets\n" }
     let rows = statuses.map { status in
       [
-        "\(status.name)", status.description?.key.rawValue ?? "-", "\(status.added)", "\(status.failed)",
+        "\(status.name)",
+        status.description.map { $0.key.rawValue + ($0.isInterval ? SetsRequest.intervals : "") } ?? "-",
+        "\(status.added)", "\(status.failed)",
         "\(status.late)", status.state,
       ]
     }

@@ -19,7 +19,6 @@ struct LoadedLists: Sendable {
   private(set) var results: [ListSource.Place: Result<ListLoaded, ListFault>] = [:]
   private(set) var time = Duration.zero
 
-  /// No lists.
   init() {}
 
   /// Reads the texts and makes a table, unless an earlier one was made of the same. Blocks.

@@ -91,7 +91,7 @@ package final class Reloader {
     self.path = path
     self.logger = logger
     forwarder.tablesAreOutdated = { [weak self] in self?.followNetwork(hasResolvers: $0) }
-    forwarder.listsHaveChanged = { [weak self] in self?.begin(.surroundings) }
+    forwarder.ruleParts.listsHaveChanged = { [weak self] in self?.begin(.surroundings) }
   }
 
   /// The network provides other search domains or prefixes: the tables follow at once, or after a pause since the last
@@ -134,7 +134,7 @@ package final class Reloader {
     let numbers = freeNumbers()
     let (path, surroundings, loop) = (path, forwarder.surroundings, forwarder.loop)
     let earlier = forwarder.preparation
-    let texts = forwarder.lists.texts
+    let texts = forwarder.ruleParts.lists.texts
     loop.startTask { [self] in
       take(
         await BlockingTask.value("reload", on: loop) {
@@ -172,7 +172,7 @@ package final class Reloader {
     let (access, previous) = (preparation.tables.access.allowed, forwarder.preparation.tables.access.allowed)
     let isOther = access != previous || preparation.plan.searchDomains != forwarder.preparation.plan.searchDomains
     guard isOther || preparation.plan.lists.table !== forwarder.preparation.plan.lists.table else {
-      forwarder.listsAreLoaded(preparation.plan.lists)
+      forwarder.ruleParts.listsAreLoaded(preparation.plan.lists)
       return end([])
     }
     followed = isOther ? "search domains updated" : Reloader.listsUpdated
@@ -191,7 +191,7 @@ package final class Reloader {
 
   private func refuse(_ reasons: [String]) {
     // Lists that have changed are tried again.
-    forwarder.lists.loaded([:], of: ListTexts(), in: .zero)
+    forwarder.ruleParts.lists.loaded([:], of: ListTexts(), in: .zero)
     switch reason {
     case .file:
       for line in reasons { logger.error("\(line)") }

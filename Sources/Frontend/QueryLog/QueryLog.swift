@@ -27,7 +27,7 @@ package final class QueryLog {
 
   /// Whether queries are logged.
   package private(set) var isOn = false
-  /// The names of the rules.
+  /// By which lines name the rule that decided.
   package var rules = RuleNames()
   private let loop: EventLoop
   private var output: LogOutput?

@@ -66,6 +66,9 @@ final class AnswerStore {
   /// Names that have others below them: NXDOMAIN for such a name does not cover those.
   var namesBelow = NamesBelow()
 
+  /// Fills firewall sets; nil without sets.
+  var sets: SetFiller?
+
   private var settings: ResolverSettings { configuration.settings }
 
   init(of cache: MessageCache, _ network: CurrentNetwork, _ names: NameLedger, _ configuration: ResolverConfiguration) {
@@ -161,6 +164,7 @@ final class AnswerStore {
     let name = asked.question.name
     var answer = entry.isFresh ? aged(entry.found, name, now: now.nanoseconds) : stale(entry.found, name)
     if asked.hasSubnet { answer?.scope = Int(entry.subnet.sourceLength) }
+    if !entry.isFresh, asked.route.sets != nil, let answer { sets?.addStale(answer, to: asked) }
     return answer
   }
 

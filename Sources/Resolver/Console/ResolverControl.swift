@@ -37,6 +37,9 @@ extension Resolver {
   /// Applies the reports of a request; none of them if reports are off or exceed the limit of a second.
   package func take(_ batch: ReportBatch) -> ReportOutcome { makeConsole().take(batch) }
 
+  /// Has the addresses of answers added to firewall sets from now on.
+  package func use(_ sets: sending SetFiller) { store.sets = sets }
+
   /// Entries are being read from the cache file: until `learnNames` has ended, NXDOMAIN covers no names below.
   package func expectNames() { store.namesBelow.isWhole = false }
 

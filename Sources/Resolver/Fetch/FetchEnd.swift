@@ -22,7 +22,9 @@ extension Resolver {
 
   /// Ends a fetch with a result, once its addresses are in the firewall sets of its route.
   func deliver(_ fetch: Fetch, _ result: FetchResult) {
-    guard let sets, fetch.route.sets != nil, let answer = result.answer else { return finish(fetch, result) }
+    guard fetch.route.sets != nil, let sets = store.sets, let answer = result.answer else {
+      return finish(fetch, result)
+    }
     nonisolated(unsafe) let ended = fetch
     sets.add(answer, to: fetch.asked) { [self] in assumeIsolated { $0.finish(ended, result) } }
   }
@@ -42,7 +44,7 @@ extension Resolver {
         // provider may have a better one.
         given = .success(composer.ofExistingName(answer, fetch.asked))
       } else {
-        let arranged = insert(answer, to: fetch.asked, fetch.origin(result.source), isInSets: true)
+        let arranged = insert(answer, to: fetch.asked, fetch.origin(result.source))
         if arranged.lifetime == 0 || !settings.cacheEnabled, fetch.epoch == cache.epoch {
           recent.add(arranged, to: fetch.key, askedAt: fetch.state.lastAttempt, now: loop.now)
         }
@@ -63,27 +65,13 @@ extension Resolver {
     // What is left to do for it says whether the provider is back, and no client waits for it.
     if fetch.isImpatient, admission.release(fetch) { fetch.isLate() }
     if inFlight[fetch.key] === fetch { inFlight[fetch.key] = nil }
-    answer(fetch.slots, of: fetch.domain, given, result.source)
+    replies.send(given, to: fetch.slots, of: fetch.domain, from: result.source, admission, on: loop)
     fetch.slots = []
     guard !fetch.continuations.isEmpty else { return }
     var resolved = ResolvedAnswer(result)
     resolved.trail = fetch.trail
     for continuation in fetch.continuations { continuation.resume(returning: resolved) }
     fetch.continuations = []
-  }
-
-  /// The maximum number of responses to one question per turn of the loop, so that other queries are served in between.
-  static let answersPerTurn = 1024
-
-  /// Answers all waiting queries of a fetch, at most `answersPerTurn` of them per turn of the loop.
-  func answer(
-    _ slots: [Int], of domain: DomainKey, _ result: Result<FinishedAnswer, UpstreamFailure>, _ source: AnswerSource
-  ) {
-    for slot in slots.prefix(Resolver.answersPerTurn) { replies.send(result, to: slot, from: source) }
-    admission.removeWaiters(min(slots.count, Resolver.answersPerTurn), of: domain)
-    guard slots.count > Resolver.answersPerTurn else { return }
-    let rest = Array(slots[Resolver.answersPerTurn...])
-    loop.inNextTurn { [self] in assumeIsolated { $0.answer(rest, of: domain, result, source) } }
   }
 
   /// Takes the place from a fetch. Its clients get what is available now, except LocalDNS's held
@@ -102,13 +90,10 @@ extension Resolver {
 
   /// Puts the addresses of an answer in order, stores it and schedules its refresh.
   ///
-  /// - Parameter isInSets: whether the firewall sets of its route have its addresses.
   /// - Returns: the answer as clients get it.
   @discardableResult
-  func insert(
-    _ answer: FinishedAnswer, to asked: ResolverQuestion, _ origin: EntryOrigin, isInSets: Bool = false
-  ) -> FinishedAnswer {
-    if !isInSets { sets?.add(answer, to: asked) }
+  func insert(_ answer: FinishedAnswer, to asked: ResolverQuestion, _ origin: EntryOrigin) -> FinishedAnswer {
+    store.sets?.add(answer, to: asked)
     guard !answer.isTruncated else { return answer }
     var answer = composer.ofExistingName(answer, asked)
     let question = asked.question
@@ -166,10 +151,7 @@ extension Resolver {
     _ entry: CachedAnswer?, or failure: UpstreamFailure, _ asked: ResolverQuestion
   ) -> Result<FinishedAnswer, UpstreamFailure> {
     guard let entry, let answer = store.answer(to: asked, by: entry, now: loop.now) else { return .failure(failure) }
-    if !entry.isFresh {
-      counters.stale += 1
-      sets?.addStale(answer, to: asked)
-    }
+    if !entry.isFresh { counters.stale += 1 }
     return .success(answer)
   }
 }

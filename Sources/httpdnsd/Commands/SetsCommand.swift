@@ -10,7 +10,7 @@ struct SetsCommand: ParsableCommand {
     discussion: """
       Each set of nftables that a rule names: its type, the addresses that were added, those that could not be, those \
       whose answer did not wait for the kernel, and its state. "sets refill" adds the addresses of all cached answers \
-      again, for scripts that have loaded the firewall's rules anew; the daemon notices that by itself within 10 s.
+      again, for scripts that load the firewall's rules; the daemon notices that by itself within 10 s.
 
       Example: httpdnsd sets
       Example: httpdnsd sets refill

@@ -1,13 +1,55 @@
-// ForwarderSets.swift -- the firewall sets of rules: made when a rule has the first one, filled again when the kernel has
-// lost them.
+// RuleParts.swift -- what rules need besides tables: lists that are followed and fetched, and firewall sets.
 //
 // Resolver's loop only.
 
 import Configuration
 import EventLoop
 import FirewallSets
+import HTTPClient
+import ListStore
 import Logging
 import Resolver
+
+/// The lists and sets of the rules in use.
+final class RuleParts {
+  let lists: ListStore
+  let sets: SetKeeper
+  /// Called when lists have changed: the tables are to be built again, or `listsAreLoaded` called.
+  var listsHaveChanged: () -> Void {
+    get { lists.changed }
+    set { lists.changed = newValue }
+  }
+
+  /// - Parameter addresses: finds the addresses of a host that has lists.
+  init(
+    _ folder: ListFolder, _ clock: CertificateClock, _ resolver: Resolver, on loop: EventLoop, _ logger: Logger,
+    addresses: @escaping HTTPListFetcher.Resolve
+  ) {
+    lists = ListStore(
+      in: folder, fetcher: HTTPListFetcher(on: loop, clock: clock, resolve: addresses), on: loop,
+      seed: .random(in: 0 ... .max), watch: { PathWatch($0, on: loop, changed: $1) },
+      note: { logger.log(level: $0, "\($1)") })
+    sets = SetKeeper(resolver, on: loop, logger)
+  }
+
+  /// Begins to follow the lists, which were loaded before, and to fill the sets.
+  func start(_ plan: RoutingPlan) {
+    use(plan)
+    lists.start()
+  }
+
+  /// Tables of this plan are in use.
+  func use(_ plan: RoutingPlan) {
+    listsAreLoaded(plan.lists)
+    sets.use(plan.routes)
+  }
+
+  /// A table of these lists is in use, or still is.
+  func listsAreLoaded(_ loaded: LoadedLists) {
+    lists.use(loaded.sources, loaded.texts)
+    lists.loaded(loaded.results, of: loaded.texts, in: loaded.time)
+  }
+}
 
 /// The writer of the sets of a configuration; nothing at all without sets.
 final class SetKeeper {
@@ -42,7 +84,7 @@ final class SetKeeper {
       on: loop, refill: { [weak self] in self?.refill($0) },
       note: { [logger] in logger.log(level: $0.isProblem ? .error : .info, "\($0)") })
     nonisolated(unsafe) let filler = SetFiller(writer)
-    resolver.assumeIsolated { $0.sets = filler }
+    resolver.assumeIsolated { $0.use(filler) }
     self.filler = filler
     self.writer = writer
     return writer
