@@ -171,6 +171,7 @@ package final class QueryPath {
   func turnAway(
     _ message: UnsafeBufferPointer<UInt8>, _ transport: QueryTransport, into output: UnsafeMutablePointer<UInt8>
   ) -> QueryOutcome {
+    end.pointee.rule = RouteFinding.noCounter
     if case .drop = QueryReader.read(message.span, into: &read.pointee) {
       tally.count(.dropped, transport)
       return .drop

@@ -27,7 +27,7 @@ package final class QueryLog {
 
   /// Whether queries are logged.
   package private(set) var isOn = false
-  /// By which lines name the rule that decided.
+  /// The rules' names by their counters, for the lines of the log.
   package var rules = RuleNames()
   private let loop: EventLoop
   private var output: LogOutput?
