@@ -46,7 +46,7 @@ extension Forwarder {
     let (texts, lists) = (ruleParts.lists.texts, configuration.ruleNamesByList())
     return await BlockingTask.value("lists", on: loop) {
       lists.compactMap { list in
-        let finding = try? texts[list.source.place]?.find(name.lowercased, blocks: false)
+        let finding = try? texts[list.source.place]?.find(name.lowercased, blocks: list.onlyBlocks)
         return finding.map { ListHit(list: list.source.name, finding: $0, rules: list.rules) }
       }
     }
@@ -54,11 +54,12 @@ extension Forwarder {
 }
 
 extension Configuration {
-  /// Each list with the rules that use it.
-  package func ruleNamesByList() -> [(source: ListSource, rules: [String])] {
+  /// Each list with the rules that use it, and whether all of them block: then its public suffixes do not count.
+  func ruleNamesByList() -> [(source: ListSource, rules: [String], onlyBlocks: Bool)] {
     let (used, ofRules) = usedLists()
     return used.enumerated().map { number, list in
-      (ListSource(list), rules.indices.filter { ofRules[$0].contains(number) }.map { ruleName($0) })
+      let users = rules.indices.filter { ofRules[$0].contains(number) }
+      return (ListSource(list), users.map { ruleName($0) }, users.allSatisfy { rules[$0].use.blocks })
     }
   }
 

@@ -46,7 +46,7 @@ package enum ListView {
 
 extension Configuration.Use {
   /// Whether it answers in place of the names' owners.
-  fileprivate var blocks: Bool {
+  var blocks: Bool {
     switch self {
     case .nxdomain, .noData, .refused, .pinned: true
     case .providers, .standard, .localDNS: false

@@ -29,8 +29,8 @@ struct ListsCommand: ParsableCommand {
 
   @Argument(help: "A list, as it is shown; the name to find.") var name: String?
 
-  /// A fetch takes at most this, and its table a moment.
-  private static let patience = Duration.seconds(330)
+  /// A fetch takes five minutes at most, and they come one after the other.
+  private static let patience = Duration.seconds(3600)
 
   func validate() throws {
     guard work == .find else { return }
