@@ -58,6 +58,18 @@ final class SetKeeper {
   private let logger: Logger
   private var writer: SetWriter?
   private var filler: SetFiller?
+  /// How long each route's addresses have to be in which sets.
+  private var terms: [Terms] = []
+  /// The sets that are to be filled again.
+  private var wanted: Set<FirewallSetName> = []
+  private var isRefilling = false
+
+  private struct Terms: Equatable {
+    let sets: RouteSets?
+    let stale: StalePolicy
+
+    init(_ route: Route) { (sets, stale) = (route.sets, route.stale) }
+  }
 
   init(_ resolver: Resolver, on loop: EventLoop, _ logger: Logger) {
     (self.resolver, self.loop, self.logger) = (resolver, loop, logger)
@@ -72,6 +84,12 @@ final class SetKeeper {
     guard writer != nil || !names.isEmpty else { return }
     let writer = writer ?? makeWriter()
     writer.apply(names)
+    // Cached answers of a route that has got other sets, or keeps addresses for longer.
+    let earlier = terms
+    terms = routes.map { Terms($0) }
+    for (number, terms) in terms.enumerated() where number >= earlier.count || terms != earlier[number] {
+      for set in terms.sets?.names ?? [] { refill(set) }
+    }
   }
 
   /// Adds the addresses of all cached answers again.
@@ -90,9 +108,23 @@ final class SetKeeper {
     return writer
   }
 
+  /// Adds the addresses of cached answers to a set, one walk over the cache after the other.
   private func refill(_ set: FirewallSetName) {
-    guard let filler else { return }
+    let isIdle = wanted.isEmpty && !isRefilling
+    wanted.insert(set)
+    if isIdle { loop.inNextTurn { [weak self] in self?.refillWanted() } }
+  }
+
+  private func refillWanted() {
+    guard let filler, !wanted.isEmpty else { return }
+    isRefilling = true
+    let sets = wanted
+    wanted = []
     nonisolated(unsafe) let used = filler
-    loop.startTask { [resolver] in await resolver.console { await $0.refill(set, by: used) } }
+    loop.startTask { [resolver, self] in
+      await resolver.console { await $0.refill(sets, by: used) }
+      isRefilling = false
+      refillWanted()
+    }
   }
 }

@@ -24,12 +24,6 @@ extension Resolver {
     Task(executorPreference: loop) { await self.console { await $0.rankCachedAnswers() } }
   }
 
-  /// Cancels all probes and removes the ranker.
-  func endRanking() {
-    ranker?.close()
-    ranker = nil
-  }
-
   /// The current state of ranking; nil if the resolver has no ranker.
   package var ranking: RankingReport? { ranker?.report }
 }

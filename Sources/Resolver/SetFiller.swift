@@ -8,6 +8,7 @@ import EventLoop
 import FirewallSets
 import HTTPDNS
 import MessageCache
+import Routing
 
 /// The firewall sets of a route.
 package struct RouteSets: Hashable, Sendable {
@@ -26,36 +27,37 @@ package struct RouteSets: Hashable, Sendable {
 package final class SetFiller {
   private let writer: SetWriter
 
-  /// For how long the cache serves expired data before an upstream is asked again, in seconds.
-  private static let staleTime: UInt32 = 30
-
   package init(_ writer: SetWriter) { self.writer = writer }
 
   /// Adds an answer's addresses.
   ///
-  /// - Parameter completion: called when they are in the sets, or cannot be; after 50 ms at the latest.
-  func add(_ answer: FinishedAnswer, to asked: ResolverQuestion, completion: @escaping () -> Void = {}) {
-    let records = answer.response.message(to: Question(name: asked.question.name, type: asked.question.type))?.answers
-    let seconds = max(answer.lifetime, records?.map(\.ttl).max() ?? 0)
-    add(records ?? [], asked.route, seconds: seconds, completion: completion)
+  /// - Parameters:
+  ///   - answer: nil for none.
+  ///   - completion: called when they are in the sets, or cannot be; after 50 ms at the latest.
+  func add(_ answer: FinishedAnswer?, to asked: ResolverQuestion, completion: @escaping () -> Void = {}) {
+    guard let sets = asked.route.sets, let answer,
+      let records = answer.response.message(to: Question(name: asked.question.name, type: asked.question.type))?.answers
+    else { return completion() }
+    let seconds = max(answer.lifetime, records.map(\.ttl).max() ?? 0)
+    let addresses = SetFiller.addresses(of: records, asked.route, seconds: seconds)
+    guard !addresses.isEmpty else { return completion() }
+    writer.add(addresses, to: sets.names, includingPrivate: sets.includesPrivate, completion: completion)
   }
 
-  /// Adds the addresses of an expired answer that is served nevertheless.
-  func addStale(_ answer: FinishedAnswer, to asked: ResolverQuestion) {
-    let records = answer.response.message(to: Question(name: asked.question.name, type: asked.question.type))?.answers
-    add(records ?? [], asked.route, seconds: SetFiller.staleTime) {}
+  /// Adds addresses to those of these sets that the route has, and returns when the kernel has replied.
+  nonisolated(nonsending) func add(_ addresses: [SetAddress], _ route: Route, to wanted: Set<FirewallSetName>) async {
+    guard let sets = route.sets else { return }
+    await writer.add(
+      addresses, to: sets.names.filter(wanted.contains), includingPrivate: sets.includesPrivate)
   }
 
-  /// Adds addresses of records that are valid for that many seconds.
-  func add(_ records: [ResourceRecord], _ route: Route, seconds: UInt32, completion: @escaping () -> Void = {}) {
-    guard let sets = route.sets else { return completion() }
-    var lifetime = Duration.seconds(Int64(seconds)) + sets.keep
+  /// The addresses of records that are valid for that many seconds, with the time for which they have to be in sets.
+  static func addresses(of records: [ResourceRecord], _ route: Route, seconds: UInt32) -> [SetAddress] {
+    var lifetime = Duration.seconds(Int64(seconds)) + (route.sets?.keep ?? .zero)
     if route.stale.mode == .immediate { lifetime += .seconds(Int64(route.stale.maxAge)) }
     // It never expires while the daemon runs; the writer has a limit of its own.
     if route.stale.isImmutable { lifetime = .seconds(Int64(UInt32.max)) }
-    let addresses = records.flatMap(\.addresses).map { SetAddress($0, lifetime: lifetime) }
-    guard !addresses.isEmpty else { return completion() }
-    writer.add(addresses, to: sets.names, includingPrivate: sets.includesPrivate, completion: completion)
+    return records.flatMap(\.addresses).map { SetAddress($0, lifetime: lifetime) }
   }
 }
 
@@ -71,20 +73,50 @@ extension ResourceRecord {
 }
 
 extension ResolverConsole {
-  /// The records of all cached answers whose route has one of these sets, each with the seconds for which they are valid.
+  /// How many addresses a refill adds at once; answers of clients come in between.
+  private static let refillPortion = 128
+
+  /// Adds the addresses of all cached answers to these sets, for names whose rules still lead there.
   ///
   /// - Complexity: O(n) in the number of cache entries.
-  package func refill(_ set: FirewallSetName, by filler: SetFiller) async {
-    let routes = Set(configuration.settings.routes.filter { $0.sets?.names.contains(set) ?? false }.map(\.number))
-    guard !routes.isEmpty else { return }
-    await tour { record, _ -> (key: [UInt8], entry: CachedBody)? in
-      guard let route = record.route, routes.contains(route), record.answers > 0 else { return nil }
-      return (Array(record.key), CachedBody(record))
-    } use: { key, entry in
-      guard let parts = KeyParts(key), let route = configuration.route(parts.scope.route) else { return }
-      let end = BootInstant(nanoseconds: entry.life.expiry(storedAt: entry.storedAt))
-      let seconds = UInt32(clamping: max(0, (end - loop.now).components.seconds))
-      filler.add(entry.answers(to: parts.name), route, seconds: seconds)
+  package func refill(_ sets: Set<FirewallSetName>, by filler: SetFiller) async {
+    let routes = configuration.settings.routes.filter { !sets.isDisjoint(with: $0.sets?.names ?? []) }
+    let byNumber = Dictionary(uniqueKeysWithValues: routes.map { ($0.number, $0) })
+    var survey = CacheSurvey(of: cache)
+    while !byNumber.isEmpty, !survey.isDone {
+      var found: [(key: [UInt8], entry: CachedBody)] = []
+      await loop.inPortions {
+        survey.advance { record, _ in
+          guard let number = record.route, byNumber[number] != nil, record.answers > 0 else { return }
+          found.append((Array(record.key), CachedBody(record)))
+        }
+        return survey.isDone || found.count >= ResolverConsole.refillPortion
+      }
+      var addresses: [UInt16: [SetAddress]] = [:]
+      for (key, entry) in found {
+        guard let parts = KeyParts(key), let route = byNumber[parts.scope.route], isRouted(parts) else { continue }
+        let end = BootInstant(nanoseconds: entry.life.expiry(storedAt: entry.storedAt))
+        let seconds = UInt32(clamping: max(0, (end - loop.now).components.seconds))
+        addresses[route.number, default: []] += SetFiller.addresses(
+          of: entry.answers(to: parts.name), route, seconds: seconds)
+      }
+      for (number, addresses) in addresses {
+        for start in stride(from: 0, to: addresses.count, by: ResolverConsole.refillPortion) {
+          let portion = addresses[start..<min(start + ResolverConsole.refillPortion, addresses.count)]
+          await filler.add(Array(portion), byNumber[number]!, to: sets)
+        }
+      }
+    }
+  }
+
+  /// Whether the rules lead some client with the name of an entry to the entry's route.
+  private func isRouted(_ parts: KeyParts) -> Bool {
+    guard let table else { return true }
+    return parts.name.octets.withUnsafeBufferPointer { name in
+      (0..<table.classes.count).contains { group in
+        let found = table.find(name.baseAddress!, length: name.count, type: parts.scope.type, from: group)
+        return found.decision == .route(parts.scope.route)
+      }
     }
   }
 }

@@ -53,6 +53,8 @@ struct EntryOrigin {
   var hits: UInt32
   /// The client that asked first, or the daemon itself.
   var client = ClientKey.ourselves
+  /// Whether the firewall sets of its route have its addresses.
+  var isInSets = false
 }
 
 /// Finds and stores answers.
@@ -164,8 +166,15 @@ final class AnswerStore {
     let name = asked.question.name
     var answer = entry.isFresh ? aged(entry.found, name, now: now.nanoseconds) : stale(entry.found, name)
     if asked.hasSubnet { answer?.scope = Int(entry.subnet.sourceLength) }
-    if !entry.isFresh, asked.route.sets != nil, let answer { sets?.addStale(answer, to: asked) }
+    if !entry.isFresh, asked.route.sets != nil { sets?.add(answer, to: asked) }
     return answer
+  }
+
+  func hasFreshAnswer(to asked: ResolverQuestion, now: BootInstant) -> Bool { freshAnswer(to: asked, now: now) != nil }
+
+  /// What clients get if an upstream fails; nil without it.
+  func staleAnswer(to asked: ResolverQuestion, now: BootInstant) -> FinishedAnswer? {
+    find(asked, now: now).flatMap { stale($0.found, asked.question.name) }
   }
 
   /// RFC 8020: NXDOMAIN is valid for every name below, if the upstream means the whole tree.
@@ -329,6 +338,7 @@ final class AnswerStore {
   /// Lets the hot path serve stale data for half a minute: until then no upstream is asked again (RFC 8767 section 5).
   func serveStale(_ entry: CachedAnswer, to asked: ResolverQuestion, now: BootInstant) {
     let end = (now + AnswerStore.staleRecheck).nanoseconds
+    if asked.route.sets != nil { sets?.add(stale(entry.found, asked.question.name), to: asked) }
     withKey(asked.question.name, entry.scope, subnet: entry.subnet) { cache.serveStale($0, until: end) }
   }
 

@@ -8,6 +8,7 @@ import HTTPDNS
 import MessageCache
 import Ranking
 import Refresh
+import Routing
 import Upstreams
 
 /// The cache and what else describes its entries; refresher and ranker are those of the moment of the call.
@@ -21,6 +22,8 @@ package struct ResolverConsole {
   let local: (any LocalUpstream)?
   let refresher: Refresher?
   let ranker: Ranker?
+  /// The rules in use.
+  let table: RouteTable?
 
   var configuration: ResolverConfiguration { store.configuration }
   var upstreams: [any Upstream] { configuration.upstreams }
@@ -32,7 +35,7 @@ package struct ResolverConsole {
   ///     cache.
   ///   - use: may use the cache.
   /// - Complexity: O(n) in the number of entries.
-  func tour<Picked>(_ pick: (CacheRecord, UInt64) -> Picked?, use: (Picked) -> Void) async {
+  private func tour<Picked>(_ pick: (CacheRecord, UInt64) -> Picked?, use: (Picked) -> Void) async {
     var survey = CacheSurvey(of: cache)
     await loop.inPortions {
       var found: [Picked] = []

@@ -31,7 +31,7 @@ extension Resolver {
   func makeConsole() -> ResolverConsole {
     ResolverConsole(
       cache: cache, store: store, network: network, loop: loop, memory: memory, local: local, refresher: refresher,
-      ranker: ranker)
+      ranker: ranker, table: composer.table)
   }
 
   /// Applies the reports of a request; none of them if reports are off or exceed the limit of a second.

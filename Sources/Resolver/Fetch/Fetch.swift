@@ -108,9 +108,15 @@ final class Fetch: QuestionInFlight {
   /// An answer that is given so long after the clients' time is over has come before the machine slept.
   static let longestDelay = Duration.seconds(1)
 
+  /// Whether a client or a caller waits for it.
+  var isAwaited: Bool { !slots.isEmpty || !continuations.isEmpty }
+
   /// What its entry remembers of it.
-  func origin(_ source: AnswerSource) -> EntryOrigin {
-    EntryOrigin(source: source, epoch: epoch, network: state.network, heat: heat, hits: hits, client: client)
+  ///
+  /// - Parameter isInSets: whether the firewall sets of its route have the addresses.
+  func origin(_ source: AnswerSource, isInSets: Bool = false) -> EntryOrigin {
+    EntryOrigin(
+      source: source, epoch: epoch, network: state.network, heat: heat, hits: hits, client: client, isInSets: isInSets)
   }
 
   private static let longestTrail = 16

@@ -16,35 +16,46 @@ import Upstreams
 extension Resolver {
   /// Answers all clients with what is available: the daemon is stopping.
   package func giveUp() {
-    endRanking()
-    for fetch in Array(inFlight.values) { finish(fetch, fetch.state.held ?? .failure(.ending)) }
+    ranker?.close()
+    ranker = nil
+    for fetch in inFlight.values where !fetch.state.isAnswered { finish(fetch, fetch.state.held ?? .failure(.ending)) }
   }
 
-  /// Ends a fetch with a result, once its addresses are in the firewall sets of its route.
+  /// Ends a fetch with a result: at once, or when the firewall sets of its route have what its clients get. In that time it
+  /// counts as answered, so nothing else is asked for it, and other clients join it.
   func deliver(_ fetch: Fetch, _ result: FetchResult) {
-    guard fetch.route.sets != nil, let sets = store.sets, let answer = result.answer else {
+    guard fetch.route.sets != nil, fetch.isAwaited, !fetch.state.isAnswered, let sets = store.sets else {
       return finish(fetch, result)
     }
+    _ = fetch.state.markAnswered(isAnswer: result.answer != nil)
+    fetch.timer.cancel()
     nonisolated(unsafe) let ended = fetch
-    sets.add(answer, to: fetch.asked) { [self] in assumeIsolated { $0.finish(ended, result) } }
+    sets.add(result.answer ?? store.staleAnswer(to: fetch.asked, now: loop.now), to: fetch.asked) { [self] in
+      assumeIsolated { $0.finish(ended, result, isFirst: true) }
+    }
   }
 
   /// Stores the answer and gives it to all clients. An answer that arrives after that is only stored, or ignored
   /// if it is LocalDNS's and a better one is known.
-  private func finish(_ fetch: Fetch, _ result: FetchResult) {
+  ///
+  /// - Parameter isFirst: whether its clients have no result yet, although it counts as answered.
+  private func finish(_ fetch: Fetch, _ result: FetchResult, isFirst: Bool = false) {
+    let wasAnswered = fetch.state.isAnswered && !isFirst
     // LocalDNS's answer from before a sleep is as old as that.
     let isOld = result.source.isLocalDNS && loop.now - fetch.state.end > Fetch.longestDelay
     var result = isOld ? .failure(.noAnswerInTime) : result
     var given = result.result
     switch result.result {
     case .success(let answer):
-      if fetch.state.isAnswered, result.source.isLocalDNS, excludesLateLocal(fetch) { return }
+      // LocalDNS's late answer does not replace a provider's.
+      let isLateLocal = wasAnswered && result.source.isLocalDNS
+      if isLateLocal, fetch.state.excludesLateLocal || store.hasFreshAnswer(to: fetch.asked, now: loop.now) { return }
       if result.source.isLocalDNS, fetch.isQueued || fetch.hasWaitedInVain {
         // The client's other questions use the connections. The answer is given, but not cached for others, since the
         // provider may have a better one.
         given = .success(composer.ofExistingName(answer, fetch.asked))
       } else {
-        let arranged = insert(answer, to: fetch.asked, fetch.origin(result.source))
+        let arranged = insert(answer, to: fetch.asked, fetch.origin(result.source, isInSets: isFirst))
         if arranged.lifetime == 0 || !settings.cacheEnabled, fetch.epoch == cache.epoch {
           recent.add(arranged, to: fetch.key, askedAt: fetch.state.lastAttempt, now: loop.now)
         }
@@ -52,7 +63,7 @@ extension Resolver {
       }
       result.result = given
     case .failure(let reason):
-      guard !fetch.state.isAnswered else {
+      guard !wasAnswered else {
         if result.source.isProvider, reason.consequence == .verdict {
           _ = store.removeLocalAnswers(to: fetch.asked, now: loop.now)
         }
@@ -60,7 +71,7 @@ extension Resolver {
       }
       if fetch.state.isRefresh { goOnServingStale(fetch, reason) } else { given = afterFailure(fetch, reason) }
     }
-    guard fetch.state.markAnswered(isAnswer: result.answer != nil) else { return }
+    guard isFirst || fetch.state.markAnswered(isAnswer: result.answer != nil) else { return }
     fetch.timer.cancel()
     // What is left to do for it says whether the provider is back, and no client waits for it.
     if fetch.isImpatient, admission.release(fetch) { fetch.isLate() }
@@ -93,7 +104,7 @@ extension Resolver {
   /// - Returns: the answer as clients get it.
   @discardableResult
   func insert(_ answer: FinishedAnswer, to asked: ResolverQuestion, _ origin: EntryOrigin) -> FinishedAnswer {
-    store.sets?.add(answer, to: asked)
+    if !origin.isInSets { store.sets?.add(answer, to: asked) }
     guard !answer.isTruncated else { return answer }
     var answer = composer.ofExistingName(answer, asked)
     let question = asked.question
@@ -109,11 +120,6 @@ extension Resolver {
       question.name, question.type, hash: stored.hash, isKept: refresher?.isOnKeepList(question) ?? false,
       for: origin.client, hiding: hidden)
     return answer
-  }
-
-  /// Whether LocalDNS's late answer must not replace a provider's.
-  private func excludesLateLocal(_ fetch: Fetch) -> Bool {
-    fetch.state.excludesLateLocal || store.freshAnswer(to: fetch.asked, now: loop.now) != nil
   }
 
   /// The result for the clients of a fetch that failed: stale data, with half a minute before the next attempt, or the

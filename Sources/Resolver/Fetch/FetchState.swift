@@ -135,7 +135,8 @@ struct FetchState {
   /// Whether a client that repeats its query may start another attempt: the present one may be lost. With stale data one
   /// attempt is enough (RFC 8767 section 5).
   func mayRepeat(now: BootInstant) -> Bool {
-    attempts < ResolverSettings.mostAttempts && staleAt == nil && now - lastAttempt >= ResolverSettings.retryAfter
+    !isAnswered && attempts < ResolverSettings.mostAttempts && staleAt == nil
+      && now - lastAttempt >= ResolverSettings.retryAfter
   }
 
   /// Whether a late answer of LocalDNS is worth nothing: the clients have an upstream's answer, or a provider has decided.
