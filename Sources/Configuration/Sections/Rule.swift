@@ -5,7 +5,7 @@ import DNSWire
 extension Configuration {
   /// An exception for some names. The first rule that matches wins.
   public struct Rule: Hashable, Sendable {
-    /// Name in `query`, by default the number of the rule.
+    /// Name in `query`, logs and metrics, by default the number of the rule.
     public var name: String?
     /// Names with all below; `"*.lan"` only those below, `"=lan"` only itself.
     public var names: [NamePattern]
