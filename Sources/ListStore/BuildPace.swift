@@ -1,7 +1,8 @@
 // BuildPace.swift -- how often a table of all lists may be built.
 //
 // A table is built from all texts again. Changes are collected for a second, and the pause between two builds is 20 times what
-// the last one took: lists take a twentieth of one processor at most, however often they change.
+// the last one took: lists take a twentieth of one processor at most, however often they change. A caller that waits has its
+// build at once, but not within 10 s of one that failed.
 
 import EventLoop
 
@@ -15,10 +16,13 @@ final class BuildPace {
   /// The first change that no build has.
   private var changedAt: BootInstant?
   private var earliest = BootInstant(nanoseconds: .min)
+  /// The end of the pause after a build that failed.
+  private var retryAt = BootInstant(nanoseconds: .min)
   private let timer = OwnedTimer()
 
   private static let collecting = Duration.seconds(1)
   private static let pauseFactor = 20
+  private static let pauseAfterFailure = Duration.seconds(10)
 
   init(on loop: any Loop) { self.loop = loop }
 
@@ -35,7 +39,7 @@ final class BuildPace {
     let since = changedAt ?? loop.now
     changedAt = since
     guard !isBuilding else { return }
-    let time = isUrgent ? loop.now : max(since + BuildPace.collecting, earliest)
+    let time = max(isUrgent ? loop.now : max(since + BuildPace.collecting, earliest), retryAt)
     if let deadline = timer.deadline, deadline <= time { return }
     timer.set(at: time, on: loop, for: self) { $0.begin() }
   }
@@ -50,5 +54,13 @@ final class BuildPace {
     timer.cancel()
     (isBuilding, changedAt) = (false, nil)
     earliest = loop.now + time * BuildPace.pauseFactor
+    retryAt = BootInstant(nanoseconds: .min)
+  }
+
+  /// No table could be built.
+  func hasFailed() {
+    timer.cancel()
+    (isBuilding, changedAt) = (false, nil)
+    retryAt = loop.now + BuildPace.pauseAfterFailure
   }
 }

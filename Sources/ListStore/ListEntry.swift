@@ -120,15 +120,14 @@ final class ListEntry {
     case .failure(let fault): fail(fault)
     }
     guard !isOutdated else { return }
-    let waiting = builtWaiters
-    builtWaiters = []
-    for waiter in waiting {
-      switch result {
-      case .success(let loaded): waiter(.changed(names: loaded.names))
-      case .failure(let fault): waiter(.fault(fault))
-      }
+    switch result {
+    case .success(let loaded): resumeBuilt(.changed(names: loaded.names))
+    case .failure(let fault): resumeBuilt(.fault(fault))
     }
   }
+
+  /// No table could be built.
+  func notBuilt(_ fault: ListFault) { resumeBuilt(.fault(fault)) }
 
   /// Calls `waiter` when the next fetch or reading is in use, or has failed.
   func await(_ waiter: @escaping (ListUpdate.Result) -> Void) { waiters.append(waiter) }
@@ -147,6 +146,12 @@ final class ListEntry {
   private func resume(_ result: ListUpdate.Result) {
     let waiting = waiters
     waiters = []
+    for waiter in waiting { waiter(result) }
+  }
+
+  private func resumeBuilt(_ result: ListUpdate.Result) {
+    let waiting = builtWaiters
+    builtWaiters = []
     for waiter in waiting { waiter(result) }
   }
 

@@ -5,7 +5,7 @@
 //
 //   at the start     `ListFolder.load` on any thread, a table from it, `use`, `loaded`, `start`
 //   on a reload      `texts`, `ListFolder.load(_:keeping:)` on a thread, a table from it, `use`, `loaded`
-//   when `changed`   `texts`, a table from them on a thread, `loaded`
+//   when `changed`   `texts`, a table from them on a thread, `loaded` or `notBuilt`
 //   at the end       `stop`
 //
 // Resolver's loop only, but for what is `Sendable`.
@@ -18,7 +18,7 @@ public final class ListStore {
   /// Creates a watch of paths, which lives as long as the returned object; nil if they cannot be watched.
   public typealias Watch = (_ paths: [String], _ changed: @escaping () -> Void) -> AnyObject?
 
-  /// Called when a table is to be built from `texts`; not again before `loaded`.
+  /// Called when a table is to be built from `texts`; not again before `loaded` or `notBuilt`.
   public var changed: () -> Void = {}
 
   private let folder: ListFolder
@@ -111,7 +111,7 @@ public final class ListStore {
     return texts
   }
 
-  /// A table of these texts is in use, or could not be built.
+  /// A table of these texts is in use.
   ///
   /// - Parameters:
   ///   - results: what it has of each list; a list without a result is tried again.
@@ -126,6 +126,17 @@ public final class ListStore {
       entry.take(result, version: text.version)
     }
     pace.isBuilt(in: time)
+    requestBuild()
+  }
+
+  /// No table could be built: lists that have changed are tried again after a pause.
+  ///
+  /// - Parameter fault: for the callers of `update` that wait for a table.
+  public func notBuilt(_ fault: ListFault) {
+    loop.assertCurrent()
+    guard !isStopped else { return }
+    pace.hasFailed()
+    for entry in entries { entry.notBuilt(fault) }
     requestBuild()
   }
 

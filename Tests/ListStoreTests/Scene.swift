@@ -84,6 +84,8 @@ final class Scene {
   let start: BootInstant
   /// How long the owner takes for a table; nil for an owner that builds none.
   var buildTime: Duration? = .milliseconds(10)
+  /// Why the owner cannot build tables; nil if it can.
+  var failure: ListFault?
   /// When `changed` was called.
   private(set) var builds: [BootInstant] = []
   /// The names of each list in the owner's table.
@@ -131,8 +133,10 @@ final class Scene {
   private func isAsked() {
     builds.append(loop.now)
     guard let buildTime else { return }
-    let texts = store.texts
-    loop.schedule(after: buildTime) { [weak self] in self?.build(texts, in: buildTime) }
+    let (texts, failure) = (store.texts, failure)
+    loop.schedule(after: buildTime) { [weak self] in
+      if let failure { self?.store.notBuilt(failure) } else { self?.build(texts, in: buildTime) }
+    }
   }
 
   func build(_ texts: ListTexts, in time: Duration) {

@@ -104,16 +104,18 @@ import Testing
     #expect(scene.table[.url("https://lists.example/0")]?.first == "1.example")
   }
 
-  @Test func `an owner that cannot build is asked again after the pause`() {
-    scene.buildTime = nil
+  @Test func `a build that failed is tried again after ten seconds, also for a caller that waits`() {
+    scene.failure = .failed("no hosts file")
     _ = start(1)
-    scene.loop.advance(by: .seconds(100))
-    #expect(scene.builds.count == 1)
-    scene.store.loaded([:], of: scene.store.texts, in: .seconds(2))
-    scene.loop.advance(by: .seconds(39))
-    #expect(scene.builds.count == 1)
-    scene.loop.advance(by: .seconds(2))
-    #expect(scene.builds.count == 2)
+    func update() -> [ListUpdate.Result] { scene.loop.run { [scene] in await scene.store.update() }.map(\.result) }
+    #expect(update() == [.fault(.failed("no hosts file"))])
+    scene.loop.advance(by: .seconds(5))
+    #expect(update() == [.fault(.failed("no hosts file"))])
+    #expect(scene.buildTimes == [0.1, 10.11])
+    scene.failure = nil
+    scene.loop.advance(by: .seconds(11))
+    #expect(scene.buildTimes == [0.1, 10.11, 20.12] && scene.report().names == 2)
+    #expect(update() == [.changed(names: 2)] && scene.builds.count == 4)
   }
 
   @Test func `all lists together have a largest number of names`() {

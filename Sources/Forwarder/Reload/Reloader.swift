@@ -190,13 +190,15 @@ package final class Reloader {
   }
 
   private func refuse(_ reasons: [String]) {
-    // Lists that have changed are tried again.
-    forwarder.ruleParts.lists.loaded([:], of: ListTexts(), in: .zero)
+    let lists = forwarder.ruleParts.lists
     switch reason {
     case .file:
+      // The reload may have taken the place of a build for lists that have changed: it is asked for again.
+      lists.loaded([:], of: ListTexts(), in: .zero)
       for line in reasons { logger.error("\(line)") }
       logger.error("configuration unchanged")
     case .surroundings:
+      lists.notBuilt(.failed("no table could be built: \(reasons.joined(separator: "; "))"))
       pace.begins(at: .now)
       let text = "what depends on the network is not updated, will be tried again: \(reasons.joined(separator: "; "))"
       forwarder.occasional.log(.error, reason: "network tables", now: BootInstant.now.nanoseconds, text)
