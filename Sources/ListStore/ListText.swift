@@ -31,7 +31,7 @@ public final class ListText: Sendable {
 
   let details: Details
   /// The same for texts with the same octets.
-  let version: Int
+  package let version: Int
   /// Whether no other program writes to it.
   let isPrivate: Bool
   private let storage: Storage

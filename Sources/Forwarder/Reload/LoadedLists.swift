@@ -67,7 +67,7 @@ struct LoadedLists: Sendable {
 
   private func isSame(as earlier: LoadedLists) -> Bool {
     uses == earlier.uses && sources.map(\.place) == earlier.sources.map(\.place)
-      && sources.allSatisfy { texts[$0.place] === earlier.texts[$0.place] }
+      && sources.allSatisfy { texts[$0.place]?.version == earlier.texts[$0.place]?.version }
   }
 }
 

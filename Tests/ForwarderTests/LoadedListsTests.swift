@@ -1,0 +1,56 @@
+// LoadedListsTests.swift -- when another table of lists is made, and what of the earlier one stays.
+
+import Configuration
+import Glibc
+import Lists
+import Persistence
+import TestSupport
+import Testing
+
+@testable import Forwarder
+@testable import ListStore
+
+@Suite struct `The lists of a configuration` {
+  private let files = TemporaryFolder()
+  private let key = ListKey()
+  private let uses = [ListUse(list: 0, blocks: false), ListUse(list: 1, blocks: false)]
+  private let folder: ListFolder
+
+  init() {
+    files.write("a.example\nb.example", to: "first")
+    files.write("c.example", to: "second")
+    let state = StateFolder(path: files.path(of: "state")) { _ in }
+    state.use()
+    folder = ListFolder(state) { _, _ in }
+  }
+
+  private func place(_ name: String) -> ListSource.Place { .file(files.path(of: name)) }
+
+  private func loaded(_ texts: ListTexts = ListTexts(), after earlier: LoadedLists = LoadedLists()) throws
+    -> LoadedLists
+  {
+    let lists = ["first", "second"].map { "\"\(files.path(of: $0))\"" }.joined(separator: ", ")
+    let text = "[[rule]]\nlists = [\(lists)]\nuse = \"localdns\"\n"
+    let configuration = try Configuration.parse(text: text, fileName: "", environment: { _ in nil }).configuration
+    return LoadedLists(configuration, uses, folder, key, keeping: texts, after: earlier)
+  }
+
+  /// The text of a file in a copy.
+  private func copy(_ name: String, after present: ListText? = nil) throws -> ListText {
+    let source = ListSource(place(name))
+    return try #require(
+      ListFile.copy(files.path(of: name), of: source, room: 100, after: present, to: folder).text)
+  }
+
+  @Test func `a copy of the same octets makes no table`() throws {
+    let first = try loaded()
+    var texts = first.texts
+    texts.texts[place("first")] = try copy("first", after: texts[place("first")])
+    #expect(texts[place("first")] !== first.texts[place("first")])
+    #expect(try loaded(texts, after: first).table === first.table)
+    files.write("d.example", to: "first")
+    texts.texts[place("first")] = try copy("first")
+    let second = try loaded(texts, after: first)
+    #expect(second.table !== first.table && second.table?.nameCounts == [1, 1])
+  }
+}
