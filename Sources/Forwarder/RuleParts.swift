@@ -47,7 +47,12 @@ final class RuleParts {
   /// A table of these lists is in use, or still is.
   func listsAreLoaded(_ loaded: LoadedLists) {
     lists.use(loaded.sources, loaded.texts)
-    lists.loaded(loaded.results, of: loaded.texts, in: loaded.time)
+    guard let source = loaded.sources.first(where: { loaded.unread[$0.place] != nil }) else {
+      return lists.loaded(loaded.results, of: loaded.texts, in: loaded.time)
+    }
+    lists.notBuilt(
+      .failed("it waits for list \(source.name), which cannot be read: \(loaded.unread[source.place]!)"),
+      unread: loaded.unread, in: loaded.time)
   }
 }
 

@@ -58,9 +58,11 @@ final class BuildPace {
   }
 
   /// No table could be built.
-  func hasFailed() {
+  ///
+  /// - Parameter time: how long the attempt took.
+  func hasFailed(in time: Duration) {
     timer.cancel()
     (isBuilding, changedAt) = (false, nil)
-    retryAt = loop.now + BuildPace.pauseAfterFailure
+    retryAt = loop.now + max(BuildPace.pauseAfterFailure, time * BuildPace.pauseFactor)
   }
 }

@@ -118,7 +118,7 @@ final class FetchSchedule {
         }, nil
       )
     case .unchanged:
-      guard let present else { return (.fault(.failed("status 304 without a text")), nil) }
+      guard let present, entry.text != nil else { return (.fault(.failed("status 304 without a text")), nil) }
       let time = loop.wallTime
       return (
         await inBackground(on: loop) {

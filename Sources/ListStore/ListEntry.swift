@@ -108,8 +108,6 @@ final class ListEntry {
 
   /// What a table has of a text now.
   func take(_ result: Result<ListLoaded, ListFault>, version: Int) {
-    // Its file is read again soon.
-    if case .failure(.changing) = result { return }
     let isNew = version != builtVersion
     let isFirst = loaded == nil
     builtVersion = version
@@ -117,13 +115,21 @@ final class ListEntry {
     case .success(let loaded):
       self.loaded = loaded
       if isNew { note(.info, "list \(source.name): \(loaded.line(isFirst: isFirst))") }
-    case .failure(let fault): fail(fault)
+    case .failure(let fault):
+      loaded = nil
+      if !isOutdated { drop(fault) }
     }
     guard !isOutdated else { return }
     switch result {
     case .success(let loaded): resumeBuilt(.changed(names: loaded.names))
     case .failure(let fault): resumeBuilt(.fault(fault))
     }
+  }
+
+  /// The text cannot be read any more.
+  func drop(_ fault: ListFault) {
+    (text, seen) = (nil, nil)
+    fail(fault)
   }
 
   /// No table could be built.
@@ -158,7 +164,7 @@ final class ListEntry {
   /// Logs a change of state, and not each try.
   private func fail(_ fault: ListFault) {
     if self.fault == nil {
-      let consequence = text == nil ? "it has no names" : "the last good text stays in use"
+      let consequence = text == nil && loaded == nil ? "it has no names" : "the last good text stays in use"
       note(isFile ? .error : .warning, "list \(source.name): \(fault); \(consequence)")
     }
     self.fault = fault

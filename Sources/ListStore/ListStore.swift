@@ -114,7 +114,7 @@ public final class ListStore {
   /// A table of these texts is in use.
   ///
   /// - Parameters:
-  ///   - results: what it has of each list; a list without a result is tried again.
+  ///   - results: what it has of each list; one without a result is tried again, and a text that cannot be read is dropped.
   ///   - time: how long the build took.
   public func loaded(
     _ results: [ListSource.Place: Result<ListLoaded, ListFault>], of texts: ListTexts, in time: Duration
@@ -124,6 +124,7 @@ public final class ListStore {
     for entry in entries {
       guard let result = results[entry.source.place], let text = texts[entry.source.place] else { continue }
       entry.take(result, version: text.version)
+      if entry.text == nil { replace(entry) }
     }
     pace.isBuilt(in: time)
     requestBuild()
@@ -131,13 +132,29 @@ public final class ListStore {
 
   /// No table could be built: lists that have changed are tried again after a pause.
   ///
-  /// - Parameter fault: for the callers of `update` that wait for a table.
-  public func notBuilt(_ fault: ListFault) {
+  /// - Parameters:
+  ///   - fault: for the callers of `update` that wait for a table.
+  ///   - unread: lists whose texts cannot be read; the table that stays in use has their names.
+  ///   - time: how long the attempt took.
+  public func notBuilt(
+    _ fault: ListFault, unread: [ListSource.Place: ListFault] = [:], in time: Duration = .zero
+  ) {
     loop.assertCurrent()
     guard !isStopped else { return }
-    pace.hasFailed()
-    for entry in entries { entry.notBuilt(fault) }
+    pace.hasFailed(in: time)
+    for entry in entries {
+      entry.notBuilt(fault)
+      if let fault = unread[entry.source.place], entry.text != nil {
+        entry.drop(fault)
+        replace(entry)
+      }
+    }
     requestBuild()
+  }
+
+  /// Gets a text in place of one that cannot be read.
+  private func replace(_ entry: ListEntry) {
+    if entry.isFile { files.readNow(entry) } else if entry.failures == 0 { fetches.fetchNow(entry) }
   }
 
   /// The machine is on another network: lists that could not be fetched are tried at once.

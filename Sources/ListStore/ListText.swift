@@ -160,6 +160,8 @@ public struct ListTexts: Sendable {
   /// The text of a list; nil if it has none yet.
   public subscript(place: ListSource.Place) -> ListText? { texts[place] }
 
+  package mutating func remove(_ place: ListSource.Place) { texts[place] = nil }
+
   /// All names, as often as they stand there.
   var names: Int { texts.values.reduce(0) { $0 + $1.details.names } }
 }

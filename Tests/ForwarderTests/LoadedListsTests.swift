@@ -53,4 +53,37 @@ import Testing
     let second = try loaded(texts, after: first)
     #expect(second.table !== first.table && second.table?.nameCounts == [1, 1])
   }
+
+  @Test func `the table stays while a list in it cannot be read, and takes no change of another list`() throws {
+    let first = try loaded()
+    #expect(first.table?.nameCounts == [2, 1] && first.unread.isEmpty)
+    // A text in place, before it has a copy.
+    truncate(files.path(of: "first"), 3)
+    files.write("d.example\ne.example", to: "second")
+    var texts = first.texts
+    texts.texts[place("second")] = try copy("second")
+    let second = try loaded(texts, after: first)
+    #expect(second.table === first.table && second.unread == [place("first"): .changing])
+    #expect(second.texts[place("second")]?.version == first.texts[place("second")]?.version)
+    // The store has dropped the text, and the file is no list.
+    files.write("<html>", to: "first")
+    texts.texts[place("first")] = nil
+    let third = try loaded(texts, after: second)
+    #expect(third.table === first.table && third.unread == [place("first"): .refused(.markup)])
+    files.write("a.example", to: "first")
+    let fourth = try loaded(texts, after: third)
+    #expect(fourth.table?.nameCounts == [1, 2] && fourth.unread.isEmpty)
+  }
+
+  @Test func `a list that could not be read is read again`() throws {
+    var texts = folder.load([ListSource(place("first"))])
+    truncate(files.path(of: "first"), 3)
+    let first = try loaded(texts)
+    #expect(first.table?.nameCounts == [0, 1])
+    #expect(first.results[place("first")].map { (try? $0.get()) == nil } == true)
+    // The same object.
+    texts = first.texts
+    files.write("a.example\nb.example", to: "first")
+    #expect(try loaded(texts, after: first).table?.nameCounts == [2, 1])
+  }
 }

@@ -1,6 +1,7 @@
 // FetchScheduleTests.swift -- when lists are fetched, with which request, and what becomes of the answers.
 
 import EventLoop
+import Glibc
 import Persistence
 import TestSupport
 import Testing
@@ -182,6 +183,23 @@ import Testing
     #expect(scene.report().names == 1 && scene.builds.count == 1)
     #expect(scene.shelf.copy(of: .url()).map(lines(of:)) == ["a.example"])
     #expect(scene.folder.read("lists/\(ListSource.Place.url(url).fingerprint).new") == nil)
+  }
+
+  @Test func `a copy that another program has damaged is dropped, and fetched without its tag`() {
+    let other = "https://lists.example/other"
+    fetcher.answers[other] = [.text("b.example"), .text("c.example")]
+    fetcher.answers[url] = [.text("a.example", tag: "\"1\""), .fault(.failed("timeout")), .text("a.example")]
+    scene.use(.url(), .url(other, name: "other", interval: .seconds(600)))
+    scene.store.start()
+    scene.loop.advance(by: .seconds(10))
+    truncate(scene.folder.path(of: "lists/\(ListSource.Place.url(url).fingerprint)"), 3)
+    scene.loop.advance(by: .seconds(670))
+    let requests = fetcher.requests.filter { $0.request.source.name == "office" }
+    #expect(requests.count == 2 && requests[1].request.entityTag == nil)
+    #expect(scene.report(0).state == .failing("timeout") && scene.report(0).names == 0)
+    #expect(scene.table[.url(other)] == ["c.example"])
+    scene.loop.advance(by: .seconds(70))
+    #expect(scene.table[.url(url)] == ["a.example"] && scene.report(0).state == .loaded)
   }
 
   @Test func `lists are fetched one at a time`() {

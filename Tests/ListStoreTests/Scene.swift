@@ -86,6 +86,8 @@ final class Scene {
   var buildTime: Duration? = .milliseconds(10)
   /// Why the owner cannot build tables; nil if it can.
   var failure: ListFault?
+  /// Lists that it cannot read, if it cannot build tables.
+  var unread: [ListSource.Place: ListFault] = [:]
   /// When `changed` was called.
   private(set) var builds: [BootInstant] = []
   /// The names of each list in the owner's table.
@@ -135,7 +137,11 @@ final class Scene {
     guard let buildTime else { return }
     let (texts, failure) = (store.texts, failure)
     loop.schedule(after: buildTime) { [weak self] in
-      if let failure { self?.store.notBuilt(failure) } else { self?.build(texts, in: buildTime) }
+      if let failure {
+        self?.store.notBuilt(failure, unread: self?.unread ?? [:])
+      } else {
+        self?.build(texts, in: buildTime)
+      }
     }
   }
 
@@ -152,7 +158,10 @@ final class Scene {
         results[place] = .success(
           ListLoaded(
             names: count, leftOut: names.leftOut, added: max(0, count - before), removed: max(0, before - count)))
-      } catch { results[place] = .failure(error) }
+      } catch {
+        results[place] = .failure(error)
+        table[place] = nil
+      }
     }
     store.loaded(results, of: texts, in: time)
   }

@@ -118,6 +118,23 @@ import Testing
     #expect(update() == [.changed(names: 2)] && scene.builds.count == 4)
   }
 
+  @Test func `a list whose names stay in the table cannot be read, and another one waits for it`() {
+    let others = start(2)
+    scene.loop.advance(by: .seconds(2))
+    let place = ListSource.Place.url(others[0])
+    scene.failure = .failed("it waits")
+    scene.unread = [place: .changing]
+    scene.fetcher.answers[others[0]] = [.unchanged, .text("z.example")]
+    let results = scene.loop.run { [scene] in await scene.store.update(others[1]) }.map(\.result)
+    #expect(results == [.fault(.failed("it waits"))])
+    #expect(scene.store.texts[place] == nil && scene.report(0).names == 2)
+    scene.loop.advance(by: .milliseconds(500))
+    #expect(scene.store.texts[place].map(lines(of:)) == nil)
+    (scene.failure, scene.unread) = (nil, [:])
+    scene.loop.advance(by: .seconds(70))
+    #expect(scene.table[place] == ["z.example"] && scene.table[.url(others[1])]?.first == "1.example")
+  }
+
   @Test func `all lists together have a largest number of names`() {
     let scene = Scene(mostNames: 4_000)
     let text = String(repeating: "a.b\n", count: 1_500)

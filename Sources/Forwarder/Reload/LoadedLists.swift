@@ -18,10 +18,13 @@ struct LoadedLists: Sendable {
   /// What the table has of each list, or why it has nothing.
   private(set) var results: [ListSource.Place: Result<ListLoaded, ListFault>] = [:]
   private(set) var time = Duration.zero
+  /// Lists that cannot be read, but have names in the table. While there are any, it is the table before, which lacks what
+  /// else has changed: without these names, queries would take other routes.
+  private(set) var unread: [ListSource.Place: ListFault] = [:]
 
   init() {}
 
-  /// Reads the texts and makes a table, unless an earlier one was made of the same. Blocks.
+  /// Reads the texts and makes a table, unless an earlier one was made of the same or has to stay. Blocks.
   ///
   /// - Parameters:
   ///   - uses: of lists by rules.
@@ -36,7 +39,8 @@ struct LoadedLists: Sendable {
     self.uses = uses
     sources = configuration.usedLists().lists.map { ListSource($0) }
     texts = folder.load(sources, keeping: present)
-    if isSame(as: earlier) {
+    let isAlike = uses == earlier.uses && sources.map(\.place) == earlier.sources.map(\.place)
+    if isAlike, hasTexts(of: earlier) {
       (table, results, time) = (earlier.table, earlier.results, earlier.time)
       return
     }
@@ -48,6 +52,12 @@ struct LoadedLists: Sendable {
         faults[source.place] = error
         return ListNames()
       }
+    }
+    if isAlike { unread = lost(from: earlier, faults) }
+    guard unread.isEmpty else {
+      (table, results, texts, time) = (earlier.table, earlier.results, earlier.texts, .now - start)
+      for place in unread.keys { texts.remove(place) }
+      return
     }
     let places = sources.map { source in earlier.sources.firstIndex { $0.place == source.place } }
     let table = ListTable(
@@ -65,9 +75,24 @@ struct LoadedLists: Sendable {
     time = .now - start
   }
 
-  private func isSame(as earlier: LoadedLists) -> Bool {
-    uses == earlier.uses && sources.map(\.place) == earlier.sources.map(\.place)
-      && sources.allSatisfy { texts[$0.place]?.version == earlier.texts[$0.place]?.version }
+  /// Whether an earlier table was made of the same texts, and all of them could be read.
+  private func hasTexts(of earlier: LoadedLists) -> Bool {
+    sources.allSatisfy { source in
+      if case .failure = earlier.results[source.place] { return false }
+      return texts[source.place]?.version == earlier.texts[source.place]?.version
+    }
+  }
+
+  /// The lists of an earlier table that has the same lists whose names another one would lack.
+  private func lost(from earlier: LoadedLists, _ faults: [ListSource.Place: ListFault])
+    -> [ListSource.Place: ListFault]
+  {
+    var lost: [ListSource.Place: ListFault] = [:]
+    for (source, names) in zip(sources, earlier.table?.nameCounts ?? []) where names > 0 {
+      let absent = texts[source.place] == nil ? texts.faults[source.place] ?? .failed("its text is lost") : nil
+      lost[source.place] = faults[source.place] ?? absent
+    }
+    return lost
   }
 }
 
