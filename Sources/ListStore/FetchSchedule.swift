@@ -20,7 +20,7 @@ final class FetchSchedule {
   private var jitter: JitterGenerator
   private var entries: [ListEntry] = []
   private var current: ListEntry?
-  /// Whether the network has changed during the current fetch.
+  /// Whether the network or the list's settings have changed during the current fetch.
   private var mayRetryAtOnce = false
   private var isStarted = false
   private var isStopped = false
@@ -62,6 +62,13 @@ final class FetchSchedule {
   func fetchNow(_ entry: ListEntry) {
     if entry !== current { entry.due = loop.now }
     proceed()
+  }
+
+  /// Makes a list due as if none of its fetches had failed, or has a fetch in flight that fails tried again at once.
+  func settingsHaveChanged(_ entry: ListEntry) {
+    guard !entry.isFile else { return }
+    entry.failures = 0
+    if entry === current { mayRetryAtOnce = true } else { entry.due = loop.now }
   }
 
   /// Makes all lists due that could not be fetched.

@@ -75,7 +75,7 @@ final class ListEntry {
     confirmedAt = text?.confirmedAt
     seen = fault == nil ? text?.details.identity : nil
     // One that is being written is read again soon.
-    if let fault, fault != .changing { fail(fault) }
+    if let fault, fault != .changing { fail(fault) } else { self.fault = nil }
     if text == nil, fault == nil, !isFile {
       note(.warning, "list \(source.name): not fetched yet; until then it has no names")
     }

@@ -49,7 +49,7 @@ public final class ListStore {
     pace.build = { [weak self] in self?.changed() }
   }
 
-  /// Follows these lists from now on. The state of those that it has already stays.
+  /// Follows these lists from now on. The state of those that it has already stays; one with other settings is tried at once.
   ///
   /// - Parameter texts: of all of them, by `ListFolder.load`.
   public func use(_ sources: [ListSource], _ texts: ListTexts) {
@@ -58,7 +58,12 @@ public final class ListStore {
     let known = Dictionary(uniqueKeysWithValues: entries.map { ($0.source.place, $0) })
     entries = sources.unique.map { source in
       if let entry = known[source.place] {
-        entry.source = source
+        if entry.text == nil, let text = texts[source.place] { entry.begin(text, texts.faults[source.place]) }
+        if entry.source != source {
+          entry.source = source
+          entry.seen = nil
+          fetches.settingsHaveChanged(entry)
+        }
         return entry
       }
       let entry = ListEntry(source, note: note)

@@ -228,6 +228,27 @@ import Testing
     #expect(!scene.log.all.contains { $0.contains("gone: httpdnsd") })
   }
 
+  @Test func `a reload that changes the settings of a list tries it at once`() {
+    start(.text(String(repeating: "a.example\n", count: 200)), source: .url(maxSize: 1024))
+    scene.loop.advance(by: .seconds(10))
+    #expect(scene.report().state == .failing("larger than 1 KiB"))
+    scene.use(.url(maxSize: 2048))
+    scene.loop.advance(by: .seconds(10))
+    #expect(fetcher.requests.count == 2 && scene.report().state == .loaded)
+    // The same settings are no reason.
+    scene.use(.url(maxSize: 2048))
+    scene.loop.advance(by: .seconds(10))
+    #expect(fetcher.requests.count == 2)
+  }
+
+  @Test func `a fetch that fails with settings that a reload has changed is tried again at once`() {
+    start(.text(String(repeating: "a.example\n", count: 200)), source: .url(maxSize: 1024))
+    scene.loop.advance(by: .seconds(1))
+    scene.use(.url(maxSize: 2048))
+    scene.loop.advance(by: .seconds(10))
+    #expect(fetcher.requests.count == 2 && scene.report().state == .loaded)
+  }
+
   @Test func `after stop nothing is fetched, taken or built`() {
     start(.text("a.example"))
     scene.loop.advance(by: .seconds(1))

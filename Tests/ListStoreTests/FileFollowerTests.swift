@@ -165,6 +165,25 @@ import Testing
     #expect(scene.store.reports.map(\.name) == ["china"])
   }
 
+  @Test func `a reload that changes the settings of a list reads its file again`() {
+    let (scene, path) = scene()
+    files.write(String(repeating: "a.example\n", count: 200), to: "china.txt")
+    scene.use(ListSource(.file(path), maxSize: 1024))
+    scene.store.start()
+    scene.loop.advance(by: .seconds(1))
+    #expect(scene.report().state == .failing("larger than 1 KiB"))
+    // With the reload itself, not only with the next reading.
+    scene.use(ListSource(.file(path), maxSize: 2048))
+    #expect(scene.report().state == .loaded && scene.report().names == 1)
+    files.write(String(repeating: "b.example\n", count: 300), to: "china.txt")
+    scene.touch?()
+    scene.loop.advance(by: .seconds(2))
+    #expect(scene.report().state == .failing("larger than 2 KiB"))
+    scene.use(ListSource(.file(path), maxSize: 4096))
+    scene.loop.advance(by: .seconds(2))
+    #expect(scene.report().state == .loaded && scene.table[.file(path)]?.first == "b.example")
+  }
+
   @Test func `after a reload only the files of its lists are followed`() {
     let (scene, path) = started()
     let other = files.write("other.example", to: "other.txt")
