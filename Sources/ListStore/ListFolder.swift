@@ -101,12 +101,13 @@ public final class ListFolder: Sendable {
   /// - Returns: for a file that cannot be used, the text of its copy, and the fault.
   public func load(_ sources: [ListSource], keeping present: ListTexts = ListTexts()) -> ListTexts {
     var result = ListTexts()
-    for source in sources.unique {
-      if let text = present[source.place] {
-        result.texts[source.place] = text
-        result.faults[source.place] = present.faults[source.place]
-        continue
-      }
+    let sources = sources.unique
+    for source in sources {
+      guard let text = present[source.place] else { continue }
+      result.texts[source.place] = text
+      result.faults[source.place] = present.faults[source.place]
+    }
+    for source in sources where present[source.place] == nil {
       let copy = copy(of: source)
       let room = mostNames - result.names
       do throws(ListFault) {

@@ -241,6 +241,14 @@ import Testing
     #expect(names.leftOut.total == 0)
   }
 
+  @Test func `at a reload the texts in use have their names before those of new lists`() {
+    let shelf = ListFolder(StateFolder(path: folder.path) { _ in }, mostNames: 3) { _, _ in }
+    let present = ListSource(.file(folder.write("a.example\nb.example", to: "present")))
+    let new = ListSource(.file(folder.write("c.example\nd.example", to: "new")))
+    let texts = shelf.load([new, present], keeping: shelf.load([present]))
+    #expect(texts.names == 2 && texts.faults == [new.place: .tooManyNames(3)])
+  }
+
   @Test func `check reads a file as it is, and copies of URLs`() throws {
     let state = StateFolder(path: folder.path) { _ in }
     let shelf = ListFolder(state) { _, _ in }
