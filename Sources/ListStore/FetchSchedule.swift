@@ -49,7 +49,7 @@ final class FetchSchedule {
   /// The lists that are fetched from now on. A fetch of another one ends.
   func follow(_ all: [ListEntry]) {
     entries = all.filter { !$0.isFile }
-    if let current, !entries.contains(where: { $0 === current }) { fetcher.cancel() }
+    if let current, !isFollowed(current) { fetcher.cancel() }
     for entry in entries where entry !== current {
       // A shorter interval counts at once.
       let latest = entry.failures == 0 ? loop.now + untilDue(entry) : entry.due ?? loop.now
@@ -96,15 +96,18 @@ final class FetchSchedule {
     (current, mayRetryAtOnce) = (entry, false)
     entry.due = nil
     loop.startTask { [self] in
-      let (outcome, retryAfter) = await fetch(entry)
+      // Nothing was there to cancel if it has been stopped or removed meanwhile.
+      let reply = isFollowed(entry) ? await fetch(entry) : nil
       current = nil
-      if entries.contains(where: { $0 === entry }) {
+      if let (outcome, retryAfter) = reply, isFollowed(entry) {
         setDue(entry, outcome, retryAfter)
         took(entry, outcome)
       }
       proceed()
     }
   }
+
+  private func isFollowed(_ entry: ListEntry) -> Bool { entries.contains { $0 === entry } }
 
   private func fetch(_ entry: ListEntry) async -> (ListOutcome, retryAfter: Duration?) {
     let present = entry.text

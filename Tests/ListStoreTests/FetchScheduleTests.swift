@@ -249,6 +249,20 @@ import Testing
     #expect(fetcher.requests.count == 2 && scene.report().state == .loaded)
   }
 
+  @Test func `a list that is removed before its fetch begins is not fetched`() {
+    start(.text("a.example"))
+    scene.loop.advance(by: .seconds(10))
+    let gone = ListSource.url("https://gone.example/", name: "gone")
+    scene.use(.url(), gone)
+    scene.use(.url())
+    scene.loop.advance(by: .seconds(10))
+    #expect(fetcher.requests.count == 1)
+    scene.use(.url(), gone)
+    scene.store.stop()
+    scene.loop.advance(by: .seconds(10))
+    #expect(fetcher.requests.count == 1)
+  }
+
   @Test func `after stop nothing is fetched, taken or built`() {
     start(.text("a.example"))
     scene.loop.advance(by: .seconds(1))
