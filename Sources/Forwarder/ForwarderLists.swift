@@ -27,6 +27,14 @@ extension Forwarder {
   /// The state of each list, in the order of the configuration.
   package func listReports() -> [ListReport] { ruleParts.lists.reports }
 
+  /// For each list without a text, a line that says why. Its rules have no names of it.
+  package var absentLists: [String] {
+    let lists = preparation.plan.lists
+    return lists.sources.filter { lists.texts[$0.place] == nil }.map { source in
+      "list \(source.name) has no text here: \(lists.texts.faults[source.place]?.description ?? "not fetched yet")"
+    }
+  }
+
   /// The firewall sets, in the order of the configuration.
   ///
   /// - Parameter refilled: whether all cached addresses are added to them again.

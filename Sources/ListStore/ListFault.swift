@@ -9,6 +9,8 @@ import Lists
 public enum ListFault: Error, Hashable, Sendable {
   /// The file cannot be opened or read; the system's error number.
   case unreadable(Int32)
+  /// The copy belongs to another user.
+  case hiddenCopy
   /// The path leads to a folder, a FIFO, a device or a socket.
   case noFile(String)
   /// The file was written while it was read; it is read again.
@@ -30,7 +32,7 @@ public enum ListFault: Error, Hashable, Sendable {
   public var isRefusal: Bool {
     switch self {
     case .noFile, .tooLarge, .tooManyNames, .refused, .unacceptable: true
-    case .unreadable, .changing, .failed, .cancelled: false
+    case .unreadable, .hiddenCopy, .changing, .failed, .cancelled: false
     }
   }
 
@@ -47,6 +49,7 @@ extension ListFault: CustomStringConvertible {
   public var description: String {
     switch self {
     case .unreadable(let code): FileFault.unreadable(code).description
+    case .hiddenCopy: "its copy cannot be read as this user"
     case .noFile(let kind): "it is a \(kind)"
     case .changing: "it is being written"
     case .tooLarge(let limit): FileFault.tooLarge(limit: limit).description

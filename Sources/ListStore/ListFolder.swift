@@ -68,8 +68,15 @@ public final class ListFolder: Sendable {
   func isWorking() { problem.withLock { $0 = nil } }
 
   /// The copy of a list; nil if it does not exist, is damaged, or is that of another list.
-  public func copy(of source: ListSource) -> ListText? {
-    guard let (descriptor, identity) = try? ListFile.open(path(of: source.place)) else { return nil }
+  public func copy(of source: ListSource) -> ListText? { (try? copyIfReadable(of: source)) ?? nil }
+
+  /// The same, but throws `hiddenCopy` if the copy is another user's.
+  private func copyIfReadable(of source: ListSource) throws(ListFault) -> ListText? {
+    let (descriptor, identity): (Int32, FileIdentity)
+    do throws(ListFault) { (descriptor, identity) = try ListFile.open(path(of: source.place)) } catch {
+      if error == .unreadable(EACCES) { throw .hiddenCopy }
+      return nil
+    }
     let count = min(identity.size, ListRecord.longest)
     var end = [UInt8](repeating: 0, count: count)
     guard pread(descriptor, &end, count, identity.size - count) == count,
@@ -123,7 +130,10 @@ public final class ListFolder: Sendable {
   }
 
   private func text(_ source: ListSource, _ copy: ListText?, _ room: Int) throws(ListFault) -> ListText? {
-    guard case .file(let path) = source.place else { return copy }
+    guard case .file(let path) = source.place else {
+      if let copy { return copy }
+      return try copyIfReadable(of: source)
+    }
     if let copy, copy.details.identity == FileIdentity(path: path) { return copy }
     return try ListFile.text(path, limit: source.maxSize, room: room, most: mostNames)
   }
@@ -131,8 +141,9 @@ public final class ListFolder: Sendable {
   /// The text of a list for `httpdnsd check`: a file as it is now, else the copy. Writes nothing. Blocks.
   ///
   /// - Returns: nil if there is no copy yet.
+  /// - Throws: `hiddenCopy` if it is another user's.
   public func textNow(_ source: ListSource) throws(ListFault) -> ListText? {
-    guard case .file(let path) = source.place else { return copy(of: source) }
+    guard case .file(let path) = source.place else { return try copyIfReadable(of: source) }
     return try ListFile.text(path, limit: source.maxSize, room: mostNames, most: mostNames)
   }
 }

@@ -233,6 +233,21 @@ import Testing
     #expect(fault(path, maxSize: 256 << 20) == "larger than 256 MiB")
   }
 
+  @Test(.enabled(if: geteuid() != 0, "root can read every file"))
+  func `a copy without permission is told apart from none`() throws {
+    let shelf = ListFolder(StateFolder(path: folder.path) { _ in }) { _, _ in }
+    let source = ListSource(.url(url))
+    folder.make("lists")
+    #expect(try shelf.textNow(source) == nil && shelf.load([source]).faults.isEmpty)
+    folder.write("a.example", to: "lists/\(source.place.fingerprint)", mode: 0)
+    #expect(throws: ListFault.hiddenCopy) { try shelf.textNow(source) }
+    #expect(shelf.load([source]).faults == [source.place: .hiddenCopy])
+    // A file needs no copy.
+    let file = ListSource(.file(folder.write("a.example", to: "list")))
+    folder.write("a.example", to: "lists/\(file.place.fingerprint)", mode: 0)
+    #expect(shelf.load([file]).faults.isEmpty && shelf.load([file])[file.place] != nil)
+  }
+
   @Test func `a file is read in place before it has a copy`() throws {
     let path = folder.write("a.example\nb.example", to: "list")
     let text = try #require(load(path)[.file(path)])

@@ -72,7 +72,9 @@ struct QueryCommand: ParsableCommand {
     let start = BootInstant.now
     guard let answer = try ask(forwarder, question, loaded) else { throw ExitCode.failure }
     let took = BootInstant.now - start
-    show(answer, to: question, took: took, way: provider == nil ? forwarder.way(of: question, from: address) : nil)
+    show(
+      answer, to: question, took: took, way: provider == nil ? forwarder.way(of: question, from: address) : nil,
+      notes: provider == nil ? forwarder.absentLists : [])
     if answer.failure != nil { throw ExitCode.failure }
   }
 
@@ -126,7 +128,9 @@ struct QueryCommand: ParsableCommand {
     return answer
   }
 
-  private func show(_ answer: ResolvedAnswer, to question: Question, took: Duration, way: String?) {
+  private func show(
+    _ answer: ResolvedAnswer, to question: Question, took: Duration, way: String?, notes: [String]
+  ) {
     print("question     \(question.name) \(question.type)")
     if let way { print("route        \(way)") }
     let reason = reason(answer, question)
@@ -147,6 +151,7 @@ struct QueryCommand: ParsableCommand {
     {
       print("note         a running daemon may still use an earlier table")
     }
+    for note in notes { print("note         \(note)") }
     guard let message = answer.response.message(to: question) else { return }
     for record in message.answers + message.authorities {
       print("\(record.owner)\t\(record.ttl)\tIN\t\(record.type)\t\(RDATA.text(record.rdata, type: record.type))")
