@@ -318,9 +318,10 @@ package final class Forwarder {
     ruleParts.use(preparation.plan)
   }
 
-  /// The addresses of a server of lists: by the rules' names, but not by lists and clients, so that no list can block or
+  /// The addresses by which a server of lists is reached: by the rules' names, but not by lists and clients, so that no list can block or
   /// misroute its own host.
   private func addresses(ofListHost host: String) async -> [IPAddress] {
+    if let address = IPAddress(text: host) { return nat64.reach([address]) }
     guard let name = DomainName(text: host)?.lowercased else { return [] }
     var addresses: [IPAddress] = []
     for type in [RecordType.a, .aaaa] {

@@ -9,7 +9,8 @@ import HTTPMessage
 
 /// Fetches lists over HTTP.
 public final class HTTPListFetcher: ListFetching {
-  /// Finds the addresses of a host. It must not depend on lists, and ends within seconds.
+  /// Finds the addresses of a host, and those by which an address is reached. It must not depend on lists, and ends within
+  /// seconds.
   public typealias Resolve = (_ host: String) async -> [IPAddress]
 
   /// How long a fetch may take.
@@ -32,7 +33,7 @@ public final class HTTPListFetcher: ListFetching {
 
   /// - Parameters:
   ///   - clock: the time for certificates; nil for the system's.
-  ///   - resolve: called on the loop; not for hosts that are addresses.
+  ///   - resolve: called on the loop.
   public convenience init(on loop: any Loop, clock: CertificateClock?, resolve: @escaping Resolve) {
     self.init(on: loop, clock: clock, limits: Limits(), resolve: resolve)
   }
@@ -97,7 +98,7 @@ public final class HTTPListFetcher: ListFetching {
     return .fault(.unacceptable("more than \(HTTPListFetcher.mostRedirects) redirects"), retryAfter: nil)
   }
 
-  /// A proxy looks a name up itself, unless it cannot.
+  /// A proxy looks a name up itself, unless it cannot, and reaches addresses in its own way.
   private func address(of url: ListURL, proxy: String) async -> Result<HTTPServerAddress, ListFault> {
     let malformed = ListFault.unacceptable("the host \(shortened(url.host)) is malformed")
     let literal = IPAddress(text: url.host)
@@ -106,7 +107,7 @@ public final class HTTPListFetcher: ListFetching {
       return server.map { .success($0) } ?? .failure(malformed)
     }
     var addresses: [IPAddress] = []
-    if let literal { addresses = [literal] } else { addresses = await resolve(url.host) }
+    if let literal, !proxy.isEmpty { addresses = [literal] } else { addresses = await resolve(url.host) }
     guard !addresses.isEmpty else { return .failure(.failed("no address of \(shortened(url.host)) was found")) }
     let server = HTTPServerAddress(
       scheme: url.scheme, name: url.host, addresses: addresses.map(\.description), port: url.port)

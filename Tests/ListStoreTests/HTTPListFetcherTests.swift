@@ -80,9 +80,14 @@ import Testing
     #expect(!head.contains("If-") && !head.contains("Authorization"))
   }
 
-  @Test func `a host that is an address is not looked up`() throws {
-    let (reply, _, hosts) = try fetch(ListServer { _ in .response("a.example") }, authority: "127.0.0.1")
-    #expect(reason(reply) == nil && hosts.isEmpty)
+  @Test func `a host that is an address may be reached by another one, but not by a proxy`() throws {
+    let server = ListServer { _ in .response("a.example") }
+    let (reply, _, hosts) = try fetch(server, authority: "192.0.2.1")
+    #expect(reason(reply) == nil && hosts == ["192.0.2.1"])
+    #expect(server.heads.first?.contains("\r\nHost: 192.0.2.1:\(server.port)\r\n") == true)
+    let proxy = ListServer { _ in ListServer.Answer("HTTP/1.1 403 Forbidden\r\n\r\n") }
+    let second = try fetch(proxy, authority: "192.0.2.1", proxy: "http://127.0.0.1:\(proxy.port)")
+    #expect(second.hosts.isEmpty && proxy.heads.first?.hasPrefix("CONNECT 192.0.2.1:") == true)
   }
 
   @Test func `a host without an address is not reached`() throws {
