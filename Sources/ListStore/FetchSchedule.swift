@@ -156,10 +156,16 @@ final class FetchSchedule {
   }
 }
 
-/// Does blocking work on a thread that gives way to all others. On a simulated loop it is done at once.
-func inBackground<Value: Sendable>(on loop: any Loop, _ work: @escaping @Sendable () -> Value) async -> Value {
+/// Does blocking work on a thread that gives way to all others. On a simulated loop, and if no thread can be created, it is
+/// done at once.
+///
+/// - Parameter name: of the thread.
+package func inBackground<Value: Sendable>(
+  _ name: String = "lists", on loop: any Loop, _ work: @escaping @Sendable () -> Value
+) async -> Value {
   let caller = pthread_self()
-  return await BlockingTask.value("lists", on: loop) {
+  return await BlockingTask.value(name, on: loop) {
+    // The caller's priority would stay low.
     if pthread_self() != caller { lowerPriority() }
     return work()
   }

@@ -34,7 +34,10 @@ final class ListTransfer: Sendable {
 
   /// Sends the request; to be called once.
   func result(on loop: any Loop) async -> HTTPResult {
-    await BlockingTask.value("list fetch", on: loop) { [self] in
+    let caller = pthread_self()
+    return await BlockingTask.value("list fetch", on: loop) { [self] in
+      // It would hold the caller's loop for minutes.
+      guard pthread_self() != caller else { return .failure(HTTPFailure(.internal, "no thread can be created")) }
       lowerPriority()
       return run()
     }
@@ -104,4 +107,4 @@ private final class Exchange {
 }
 
 /// The calling thread, which ends with its work, gives way to all others.
-public func lowerPriority() { setpriority(PRIO_PROCESS, 0, 10) }
+func lowerPriority() { setpriority(PRIO_PROCESS, 0, 10) }

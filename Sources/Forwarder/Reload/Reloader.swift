@@ -137,11 +137,11 @@ package final class Reloader {
     let texts = forwarder.ruleParts.lists.texts
     loop.startTask { [self] in
       take(
-        await BlockingTask.value("reload", on: loop) {
-          reason == .file
-            ? Reading(path, numbers, surroundings, texts, after: earlier)
-            : Reading(numbers, surroundings, texts, after: earlier)
-        })
+        reason == .file
+          ? await BlockingTask.value("reload", on: loop) {
+            Reading(path, numbers, surroundings, texts, after: earlier)
+          }
+          : await inBackground("reload", on: loop) { Reading(numbers, surroundings, texts, after: earlier) })
     }
   }
 
@@ -331,7 +331,6 @@ private struct Reading: Sendable {
   init(
     _ numbers: ServiceNumbers, _ surroundings: Preparation.Surroundings, _ texts: ListTexts, after earlier: Preparation
   ) {
-    lowerPriority()
     do throws(StartError) {
       preparation = try Preparation(earlier.configuration, numbers, surroundings, hostsOf: earlier, lists: texts)
     } catch { mistakes = [error.description] }
