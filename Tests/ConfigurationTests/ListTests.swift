@@ -5,6 +5,13 @@ import Testing
 
 private let rule = "[[rule]]\nuse = \"nodata\"\n"
 
+@Test func `lists that would be shown alike have numbers`() throws {
+  let url = "https://lists.example/cn.txt"
+  let text = "[[rule]]\nlists = [\"\(url)?key=a\", \"\(url)?key=b\", \"\(url)\"]\nuse = \"default\"\n"
+  let read = try Configuration.parse(text: text, fileName: "", environment: { _ in nil }).configuration
+  #expect(read.usedLists().lists.map(\.name) == [url, "\(url) (2)", "\(url) (3)"])
+}
+
 @Test func `a rule names paths, URLs and lists`() throws {
   let read = try configuration(
     """

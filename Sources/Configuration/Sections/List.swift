@@ -36,7 +36,7 @@ extension Configuration {
 
   /// The lists of each rule; what several rules name in the same way is one list.
   ///
-  /// - Returns: all lists that rules use, and for each rule the indices of its own.
+  /// - Returns: all lists that rules use, each with a name of its own, and for each rule the indices of its own.
   public func usedLists() -> (lists: [List], ofRules: [[Int]]) {
     var numbers: [ListItem: Int] = [:]
     var used: [List] = []
@@ -47,6 +47,13 @@ extension Configuration {
         used.append(list(item))
         return used.count - 1
       }
+    }
+    // URLs that differ in their user or query are shown alike.
+    var counts: [String: Int] = [:]
+    for index in used.indices {
+      let name = used[index].name
+      counts[name, default: 0] += 1
+      if let count = counts[name], count > 1 { used[index].name = "\(name) (\(count))" }
     }
     return (used, ofRules)
   }
