@@ -13,7 +13,7 @@ final class BuildPace {
 
   private let loop: any Loop
   private var isBuilding = false
-  /// The first change that no build has.
+  /// When the first change came that no table includes.
   private var changedAt: BootInstant?
   private var earliest = BootInstant(nanoseconds: .min)
   /// The end of the pause after a build that failed.

@@ -1,7 +1,8 @@
 // FetchSchedule.swift -- when each list is fetched, and the fetches themselves, one at a time.
 //
 // After a success a list is due after its interval, after a failure in 1, 2, 4 … 60 minutes, each ±10 %, so that many daemons do
-// not ask at the same time. A text that is beyond the limits costs a server as much as a good one: it is due after the interval.
+// not ask at the same time. A list whose text exceeds the limits is due after its interval, since each try costs the server a
+// whole text.
 
 import EventLoop
 import Glibc

@@ -73,7 +73,7 @@ public final class HTTPListFetcher: ListFetching {
       case .failure(let failure) where failure.kind == .tooLarge:
         return .fault(.tooLarge(request.source.maxSize), retryAfter: nil)
       case .failure(let failure):
-        // The reason may have the host's name once more.
+        // The description may repeat the host's name.
         let reason = isElsewhere ? failure.kind.rawValue : failure.description
         return .fault(.failed(explained(reason)), retryAfter: nil)
       case .response(let response):

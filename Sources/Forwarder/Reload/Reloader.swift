@@ -200,7 +200,7 @@ package final class Reloader {
     case .surroundings:
       lists.notBuilt(.failed("no table could be built: \(reasons.joined(separator: "; "))"))
       pace.begins(at: .now)
-      let text = "what depends on the network is not updated, will be tried again: \(reasons.joined(separator: "; "))"
+      let text = "the tables are not updated, and will be built again: \(reasons.joined(separator: "; "))"
       forwarder.occasional.log(.error, reason: "network tables", now: BootInstant.now.nanoseconds, text)
       // The network does not report it again.
       followNetwork(hasResolvers: true)
