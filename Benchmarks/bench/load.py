@@ -15,6 +15,7 @@ OUTSTANDING = 64
 CLIENTS = 16
 #: Seconds that dnsperf waits for a response before it counts a loss.
 _TIMEOUT = 3
+_LATENCY = re.compile(r"^> NOERROR \S+ \S+ ([\d.]+)$", re.MULTILINE)
 #: Seconds that one pass over a file of names may take.
 _PASS_LIMIT = 60
 
@@ -70,6 +71,17 @@ def run(port: int, names: Path, *, rate: int | None = None, seconds: float | Non
     answered=int(_number(r"Queries completed:\s+(\d+)", text)),
     noerror=int(_number(r"NOERROR (\d+)", text)),
     rate=_number(r"Queries per second:\s+([\d.]+)", text))
+
+
+def latencies(port: int, names: Path, *, rate: int, seconds: float) -> list[float]:
+  """Asks like `run`; how long each answer with RCODE 0 took, in seconds, in rising order. dnsperf prints each one."""
+  command = [find_program("dnsperf") or "dnsperf", "-s", "127.0.0.1", "-p", str(port), "-d", str(names), "-c", str(CLIENTS),
+             "-q", str(OUTSTANDING), "-Q", str(rate), "-l", f"{seconds:.3f}", "-v"]
+  finished = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30, preexec_fn=die_with_parent)
+  times = sorted(float(time) for time in _LATENCY.findall(finished.stdout))
+  if len(times) < 100:
+    raise BenchError("dnsperf tells no latencies")
+  return times
 
 
 def write_names(path: Path, count: int) -> Path:

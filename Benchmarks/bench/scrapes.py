@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import http.client
 import random
-import re
 import statistics
-import subprocess
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from . import ours
-from .load import CLIENTS, OUTSTANDING, Load
+from .load import Load, latencies
 from .load import run as drive
 from .measure import LOADS, PACED, warm
-from .processes import BenchError, die_with_parent, find_program, free_port
+from .processes import BenchError, free_port
 from .servers import Lab, Server, start
 from .table import Row, table, verdict
 
@@ -24,7 +22,6 @@ from .table import Row, table, verdict
 INTERVAL = 1.0
 #: Scrapes whose CPU is measured while nothing else goes on.
 COUNT = 200
-_LATENCY = re.compile(r"^> NOERROR \S+ \S+ ([\d.]+)$", re.MULTILINE)
 
 
 @dataclass
@@ -115,13 +112,8 @@ def _cpu(server: Server, load: Load, lab: Lab, seconds: float) -> float:
 
 
 def _p99(server: Server, lab: Lab, seconds: float) -> float:
-  """The 99th percentile of the latency in seconds; dnsperf prints each one."""
-  command = [find_program("dnsperf") or "dnsperf", "-s", "127.0.0.1", "-p", str(server.port), "-d", str(lab.names), "-c",
-             str(CLIENTS), "-q", str(OUTSTANDING), "-Q", str(PACED.rate), "-l", f"{seconds:.3f}", "-v"]
-  finished = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30, preexec_fn=die_with_parent)
-  times = sorted(float(time) for time in _LATENCY.findall(finished.stdout))
-  if len(times) < 100:
-    raise BenchError("dnsperf tells no latencies")
+  """The 99th percentile of the latency in seconds."""
+  times = latencies(server.port, lab.names, rate=PACED.rate or 0, seconds=seconds)
   return times[int(len(times) * 0.99)]
 
 
