@@ -6,6 +6,7 @@ The command lines of both programs are here and nowhere else in the benchmark.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from .hotnames import FIRST_HOT_NAME, HOT_NAMES
@@ -156,6 +157,34 @@ def with_metrics(web: int) -> Spec:
 
 #: The control socket in a server's folder.
 SOCKET = "control.sock"
+
+
+def with_rules(name: str, rules: str) -> Spec:
+  """The same, with rules, which may `use` the provider "listed", and a control socket."""
+
+  def command(place: Place) -> list[str]:
+    configuration = _configuration(place, _PROVIDER_JSON, cache='min_ttl = "24h"\nmax_ttl = "24h"')
+    listed = f'[[provider]]\nname = "listed"\n{_provider_toml(_PROVIDER_JSON, place)}' if "listed" in rules else ""
+    return _command(place, f'{configuration}\n{listed}\n{rules}\n[control]\nsocket = "{place.folder}/{SOCKET}"\n')
+
+  return Spec(name, Role.OURS, command, backend="simulator")
+
+
+def list_rule(path: Path, use: str = "listed") -> str:
+  """The rule of a list: a provider of its own, or another `use`."""
+  return f'[[rule]]\nname = "listed"\nlists = ["{path}"]\nuse = "{use}"\n'
+
+
+def client_rules(count: int) -> str:
+  """Rules that cut the clients into that many classes. That of this machine's clients is one; none has a name in use."""
+  prefixes = ["127.0.0.0/8", *(f"10.7.{number}.0/24" for number in range(count - 2))]
+  return "".join(f'[[rule]]\nnames = ["rule{number}.invalid"]\nclients = ["{prefix}"]\nuse = "nxdomain"\n'
+                 for number, prefix in enumerate(prefixes))
+
+
+def set_rule(domain: str, name: str) -> str:
+  """The rule that adds the addresses below a domain to a set of nftables."""
+  return f'[[rule]]\nnames = ["{domain}"]\nuse = "default"\nsets = ["{name}"]\n'
 
 
 def _with_file(place: Place) -> list[str]:

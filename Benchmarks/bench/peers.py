@@ -46,6 +46,11 @@ def _nsd(place: Place) -> list[str]:
   return _nsd_with(place, "bench.example", zone_text("bench.example", 86400, records))
 
 
+def nsd_of_everything(zone: str) -> Spec:
+  """nsd with this zone of the root."""
+  return Spec("nsd of everything", Role.REFERENCE, lambda place: _nsd_with(place, ".", zone), package="nsd")
+
+
 def _hot_nsd(place: Place) -> list[str]:
   return _nsd_with(place, hotnames.ORIGIN, hotnames.ZONE)
 
@@ -113,8 +118,18 @@ forward-zone:
 
 
 def _dnsmasq(place: Place) -> list[str]:
+  return _dnsmasq_with(place)
+
+
+def dnsmasq_with(name: str, *settings: str) -> Spec:
+  """dnsmasq with further lines of its configuration."""
+  return Spec(name, Role.PEER, lambda place: _dnsmasq_with(place, *settings), package="dnsmasq", backend="nsd")
+
+
+def _dnsmasq_with(place: Place, *settings: str) -> list[str]:
+  configuration = place.write("dnsmasq.conf", "".join(f"{setting}\n" for setting in settings))
   return [
-    program("dnsmasq"), "--keep-in-foreground", "--conf-file=/dev/null", f"--port={place.port}",
+    program("dnsmasq"), "--keep-in-foreground", f"--conf-file={configuration}", f"--port={place.port}",
     "--listen-address=127.0.0.1", "--bind-interfaces", "--no-resolv", "--no-hosts", f"--user={_user()}",
     "--pid-file=", "--log-facility=-", f"--cache-size={CACHE_ENTRIES}", "--dns-forward-max=1000",
     f"--server=127.0.0.1#{place.lab.authority_port}"]
@@ -185,6 +200,16 @@ def https_dns_proxy(path: str, bootstrap_port: int) -> Spec:
 
 def _smartdns(place: Place) -> list[str]:
   return _smartdns_with(place, "prefetch-domain no")
+
+
+def smartdns_with(name: str, *settings: str) -> Spec:
+  """smartdns with further lines of its configuration, which may use the group "listed" of servers."""
+
+  def command(place: Place) -> list[str]:
+    listed = f"server 127.0.0.1:{place.lab.authority_port} -group listed -exclude-default-group"
+    return _smartdns_with(place, "prefetch-domain no", listed, *settings)
+
+  return Spec(name, Role.PEER, command, package="smartdns", backend="nsd")
 
 
 def _smartdns_with(place: Place, *settings: str) -> list[str]:
