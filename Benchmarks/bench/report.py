@@ -9,6 +9,7 @@ from . import ours
 from .figures import MANY_NAMES, Allocations, FullCache, Latency
 from .flushing import FlushCost, flush_row
 from .hot import Cost, HotAnswers
+from .lists import ListCosts
 from .load import OUTSTANDING
 from .machine import describe_machine, package_version
 from .measure import LOADS, PACED, SATURATED, Load, Results
@@ -18,6 +19,7 @@ from .peers import ALL as PEERS
 from .peers import ECHO, ZONE_NAMES
 from .programs import CacheFileCost, SchedulerCost
 from .report_fresh import fresh_parts, fresh_rows
+from .report_lists import list_parts, list_rows
 from .scrapes import ScrapeCost, scrape_part, scrape_row
 from .servers import Role, Spec
 from .table import NOT_MEASURED, Row, table, verdict
@@ -53,6 +55,7 @@ class Findings:
   scrapes: ScrapeCost | None = None
   misses: Misses | None = None
   many: ManyNames | None = None
+  lists: ListCosts | None = None
   notes: list[str] = field(default_factory=list)
 
 
@@ -202,6 +205,7 @@ def requirement_rows(findings: Findings) -> list[Row]:
     scrape_row(findings.scrapes),
     *miss_rows(findings.misses),
     many_row(findings.many),
+    *list_rows(findings.lists),
   ]
 
 
@@ -266,6 +270,7 @@ def compose(findings: Findings) -> str:
   parts += fresh_parts(findings.hot, findings.hot_seconds, findings.costs, findings.cost_seconds)
   parts += miss_part(findings.misses)
   parts += scrape_part(findings.scrapes)
+  parts += list_parts(findings.lists)
   if findings.notes:
     parts += ["## Notes", "\n".join(f"* {note}" for note in findings.notes)]
   return "\n\n".join(parts) + "\n"
