@@ -60,6 +60,7 @@ struct Answers: Sendable {
   var numbers = DaemonNumbers.empty
   var fleet: FleetReport?
   var reach: FlushReach?
+  var lists: [ListReport] = []
   var updates: [ListUpdate] = []
   var hits: [ListHit] = []
   var sets: [SetStatus] = []
@@ -96,7 +97,7 @@ private struct NotedActions: ControlActions {
 
   func providers() async -> [ProviderReport] { answers.reports }
 
-  func lists() async -> [ListReport] { [] }
+  func lists() async -> [ListReport] { answers.lists }
 
   func updateLists(_ name: String?) async -> [ListUpdate] {
     note("update \(name ?? "all")")

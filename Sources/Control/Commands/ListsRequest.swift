@@ -92,8 +92,8 @@ struct ListUpdatesText: ControlText {
   }
 
   var text: String {
-    if updates.isEmpty { return name.map { "no list is called \($0)" } ?? "no rule uses a list" }
-    if !faults.isEmpty { return faults.joined(separator: "; ") }
+    if updates.isEmpty { return name.map { "no list is called \($0)\n" } ?? "no rule uses a list\n" }
+    if !faults.isEmpty { return refusal }
     return updates.map { update in
       switch update.result {
       case .changed(let names): "list \(update.name): \(counted(names, "name")) in use\n"
@@ -101,6 +101,22 @@ struct ListUpdatesText: ControlText {
       case .fault: ""
       }
     }.joined()
+  }
+
+  /// As many reasons as fit into the one line of printable ASCII that a client shows of a refusal.
+  private var refusal: String {
+    let faults = faults.map {
+      String($0.unicodeScalars.prefix(200).map { 0x20...0x7E ~= $0.value ? Character($0) : "?" })
+    }
+    var line = faults[0]
+    for (index, fault) in faults.enumerated().dropFirst() {
+      guard line.utf8.count + fault.utf8.count < 220 else {
+        line += "; \(counted(faults.count - index, "more list")) failed"
+        break
+      }
+      line += "; \(fault)"
+    }
+    return "\(line)\n"
   }
 
   var json: String {
