@@ -44,6 +44,9 @@ package final class SetFiller {
     writer.add(addresses, to: sets.names, includingPrivate: sets.includesPrivate, completion: completion)
   }
 
+  /// Ends the thread and all waiting.
+  func close() { writer.close() }
+
   /// Adds addresses to those of these sets that the route has, and returns when the kernel has replied.
   nonisolated(nonsending) func add(_ addresses: [SetAddress], _ route: Route, to wanted: Set<FirewallSetName>) async {
     guard let sets = route.sets else { return }

@@ -16,6 +16,8 @@ import Upstreams
 extension Resolver {
   /// Answers all clients with what is available: the daemon is stopping.
   package func giveUp() {
+    // Answers that wait for the firewall wait no longer.
+    store.sets?.close()
     ranker?.close()
     ranker = nil
     for fetch in inFlight.values where !fetch.state.isAnswered { finish(fetch, fetch.state.held ?? .failure(.ending)) }
