@@ -141,7 +141,7 @@ import Testing
       ])
   }
 
-  @Test func `a failed update and a name that is none are refused with their reason`() throws {
+  @Test func `a failed update and a name that does not exist are refused with their reason`() throws {
     var answers = Answers()
     answers.updates = [ListUpdate(name: "office", result: .fault(.refused(.markup)))]
     let scene = try ControlScene(answers)
