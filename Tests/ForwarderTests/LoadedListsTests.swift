@@ -1,126 +1,89 @@
-// LoadedListsTests.swift -- the table of all lists: when it is made again, and what it has of a list that cannot be read.
+// LoadedListsTests.swift -- when another table of lists is made, and what of the earlier one stays.
 
 import Configuration
-import DNSWire
-import EventLoop
 import Glibc
-import ListStore
 import Lists
 import Persistence
 import TestSupport
 import Testing
 
 @testable import Forwarder
-@testable import ForwarderTestSupport
+@testable import ListStore
 
 @Suite struct `The lists of a configuration` {
-  private let folder = TemporaryFolder()
-  private let surroundings = Preparation.Surroundings.quiet
+  private let files = TemporaryFolder()
+  private let key = ListKey()
+  private let uses = [ListUse(list: 0, blocks: false), ListUse(list: 1, blocks: false)]
+  private let folder: ListFolder
 
-  private func configuration(_ rules: String) throws -> Configuration {
-    try Configuration.parse(
-      text: "\(rules)\n[names]\nhosts_file = \"\"\n", fileName: "", environment: { _ in nil }
-    ).configuration
+  init() {
+    files.write("a.example\nb.example", to: "first")
+    files.write("c.example", to: "second")
+    let state = StateFolder(path: files.path(of: "state")) { _ in }
+    state.use()
+    folder = ListFolder(state) { _, _ in }
   }
 
-  private func rule(_ lists: String..., use: String = "nxdomain", more: String = "") -> String {
-    let paths = lists.map { "\"\(folder.path(of: $0))\"" }.joined(separator: ", ")
-    return "[[rule]]\nlists = [\(paths)]\nuse = \"\(use)\"\n\(more)\n"
+  private func place(_ name: String) -> ListSource.Place { .file(files.path(of: name)) }
+
+  private func loaded(_ texts: ListTexts = ListTexts(), after earlier: LoadedLists = LoadedLists()) throws
+    -> LoadedLists
+  {
+    let lists = ["first", "second"].map { "\"\(files.path(of: $0))\"" }.joined(separator: ", ")
+    let text = "[[rule]]\nlists = [\(lists)]\nuse = \"localdns\"\n"
+    let configuration = try Configuration.parse(text: text, fileName: "", environment: { _ in nil }).configuration
+    return LoadedLists(configuration, uses, folder, key, keeping: texts, after: earlier)
   }
 
-  /// The next preparation, with the texts that the store has.
-  private func preparation(_ rules: String, after old: Preparation? = nil) throws -> Preparation {
-    try Preparation(
-      configuration(rules), old?.numbers ?? ServiceNumbers(), surroundings,
-      lists: old.map { ($0.plan.lists.texts, $0.plan.lists) } ?? (ListTexts(), LoadedLists()))
+  /// The text of a file in a copy.
+  private func copy(_ name: String, after present: ListText? = nil) throws -> ListText {
+    let source = ListSource(place(name))
+    return try #require(
+      ListFile.copy(files.path(of: name), of: source, room: 100, after: present, to: folder).text)
   }
 
-  private func isBlocked(_ text: String, _ preparation: Preparation) -> Bool {
-    let decision = name(text).octets.withUnsafeBufferPointer {
-      preparation.plan.table.find($0.baseAddress!, length: $0.count, type: 1).decision
-    }
-    return if case .route = decision { false } else { true }
+  @Test func `a copy of the same octets makes no table`() throws {
+    let first = try loaded()
+    var texts = first.texts
+    texts.texts[place("first")] = try copy("first", after: texts[place("first")])
+    #expect(texts[place("first")] !== first.texts[place("first")])
+    #expect(try loaded(texts, after: first).table === first.table)
+    files.write("d.example", to: "first")
+    texts.texts[place("first")] = try copy("first")
+    let second = try loaded(texts, after: first)
+    #expect(second.table !== first.table && second.table?.nameCounts == [1, 1])
   }
 
-  /// What the table has of a list.
-  private func loaded(_ file: String, _ preparation: Preparation) throws -> ListLoaded {
-    try #require(preparation.plan.lists.results[place(file)]).get()
+  @Test func `the table stays while a list in it cannot be read, and takes no change of another list`() throws {
+    let first = try loaded()
+    #expect(first.table?.nameCounts == [2, 1] && first.unread.isEmpty)
+    // A text in place, before it has a copy.
+    truncate(files.path(of: "first"), 3)
+    files.write("d.example\ne.example", to: "second")
+    var texts = first.texts
+    texts.texts[place("second")] = try copy("second")
+    let second = try loaded(texts, after: first)
+    #expect(second.table === first.table && second.unread == [place("first"): .changing])
+    #expect(second.texts[place("second")]?.version == first.texts[place("second")]?.version)
+    // The store has dropped the text, and the file is no list.
+    files.write("<html>", to: "first")
+    texts.texts[place("first")] = nil
+    let third = try loaded(texts, after: second)
+    #expect(third.table === first.table && third.unread == [place("first"): .refused(.markup)])
+    files.write("a.example", to: "first")
+    let fourth = try loaded(texts, after: third)
+    #expect(fourth.table?.nameCounts == [1, 2] && fourth.unread.isEmpty)
   }
 
-  private func place(_ file: String) -> ListSource.Place { .file(folder.path(of: file)) }
-
-  @Test func `the same texts keep their table, also for other rules and on another network`() throws {
-    folder.write("a.example\n", to: "one")
-    let first = try preparation(rule("one"))
-    let table = try #require(first.plan.lists.table)
-    let second = try preparation(rule("one") + "[[rule]]\nnames = [\"b.example\"]\nuse = \"refused\"\n", after: first)
-    #expect(second.plan.lists.table === table && isBlocked("b.example", second))
-    // As a change of network makes it.
-    let third = try Preparation(
-      second.configuration, second.numbers, surroundings, hostsOf: second, lists: second.plan.lists.texts)
-    #expect(third.plan.lists.table === table && isBlocked("www.a.example", third))
-    #expect(third.plan.lists.results[place("one")] == first.plan.lists.results[place("one")])
-  }
-
-  @Test func `a file is read again only where its text is not handed over`() throws {
-    folder.write("a.example\n", to: "one")
-    let first = try preparation(rule("one"))
-    folder.write("b.example\n", to: "fresh")
-    folder.move("fresh", to: "one")
-    let same = try preparation(rule("one"), after: first)
-    #expect(isBlocked("a.example", same) && !isBlocked("b.example", same))
-    let read = try Preparation(
-      configuration(rule("one")), first.numbers, surroundings, lists: (ListTexts(), first.plan.lists))
-    #expect(!isBlocked("a.example", read) && isBlocked("b.example", read))
-    let result = try loaded("one", read)
-    #expect(result.names == 1 && result.added == 1 && result.removed == 1)
-  }
-
-  @Test func `another use of a list takes another table: public suffixes block nothing`() throws {
-    folder.write("com\na.example\n", to: "one")
-    let first = try preparation(rule("one"))
-    #expect(!isBlocked("www.com", first) && isBlocked("a.example", first))
-    let blocked = try loaded("one", first)
-    #expect(blocked.names == 1 && blocked.leftOut[.publicSuffix] == 1)
-    let second = try preparation(rule("one", use: "localdns"), after: first)
-    #expect(second.plan.lists.table !== first.plan.lists.table)
-    let routed = try loaded("one", second)
-    #expect(routed.names == 2 && routed.leftOut.total == 0)
-  }
-
-  @Test func `a list that is added counts its names as new, one that is removed leaves the others alone`() throws {
-    folder.write("a.example\nb.example\n", to: "one")
-    folder.write("b.example\nc.example\n", to: "two")
-    let first = try preparation(rule("one"))
-    let second = try preparation(rule("one", "two"), after: first)
-    let (one, two) = (try loaded("one", second), try loaded("two", second))
-    #expect((one.names, one.added, one.removed) == (2, 0, 0) && (two.names, two.added, two.removed) == (2, 2, 0))
-    let third = try preparation(rule("two"), after: second)
-    #expect(!isBlocked("a.example", third) && isBlocked("b.example", third) && isBlocked("c.example", third))
-    let kept = try loaded("two", third)
-    #expect((kept.names, kept.added, kept.removed) == (2, 0, 0))
-    #expect(try preparation("", after: third).plan.lists.table == nil)
-  }
-
-  @Test func `a list without a text has a fault and no names, and the others have theirs`() throws {
-    folder.write("a.example\n", to: "one")
-    folder.write("<html>\n", to: "page")
-    let first = try preparation(rule("one", "page", "missing"))
-    let lists = first.plan.lists
-    #expect(isBlocked("a.example", first))
-    #expect(lists.texts.faults[place("page")] == .refused(.markup))
-    #expect(lists.texts.faults[place("missing")] == .unreadable(ENOENT))
-    #expect(lists.results.count == 1 && lists.table != nil)
-  }
-
-  @Test func `a text that vanishes while a table is made is a fault, and the table has the rest`() throws {
-    folder.write("a.example\n", to: "one")
-    folder.write("b.example\n", to: "two")
-    let first = try preparation(rule("one", "two"))
-    // In place, as no careful program writes.
-    folder.write("", to: "two")
-    let second = try preparation(rule("one", "two", use: "localdns"), after: first)
-    #expect(try #require(second.plan.lists.results[place("two")]) == .failure(.changing))
-    #expect(try loaded("one", second).names == 1)
+  @Test func `a list that could not be read is read again`() throws {
+    var texts = folder.load([ListSource(place("first"))])
+    truncate(files.path(of: "first"), 3)
+    let first = try loaded(texts)
+    #expect(first.table?.nameCounts == [0, 1])
+    #expect(first.results[place("first")].map { (try? $0.get()) == nil } == true)
+    // The same object.
+    texts = first.texts
+    files.write("a.example\nb.example", to: "first")
+    #expect(try loaded(texts, after: first).table?.nameCounts == [2, 1])
   }
 }
