@@ -35,8 +35,9 @@ final class NetworkNamespace {
   /// - Parameter isConnected: whether there is a default route from the start, over the first router.
   init(in lab: Lab, isConnected: Bool = true) throws {
     let number = NetworkNamespace.count.add(1, ordering: .relaxed).oldValue
-    // Addresses of RFC 6598: for each process that runs these tests a network of 256, for each of its tests one of 16.
-    let network = UInt32(100) << 24 | UInt32(64) << 16 | (UInt32(getpid()) % 16_384) << 8 | (number % 16) << 4
+    // Addresses of RFC 6598: for each process that runs these tests a network of 2,048, for each of its tests one of 16. A
+    // link is there for a moment after its test.
+    let network = UInt32(100) << 24 | UInt32(64) << 16 | (UInt32(getpid()) % 2_048) << 11 | (number % 128) << 4
     let text = { (host: UInt32) in
       (0..<4).map { "\((network | host) >> (24 - $0 * 8) & 0xFF)" }.joined(separator: ".")
     }
