@@ -126,6 +126,17 @@ import Testing
     }
   }
 
+  @Test func `doctor names the lists that cannot be fetched`() throws {
+    try withTwoLists { scene, server, _, _ in
+      let good = try scene.command("doctor").output
+      #expect(good.contains(/lists.*all are in use/), "\(good)")
+      server["/ads"] = .status("500 Internal Server Error")
+      #expect(try scene.control("lists", "update", "office").ending == .exited(1))
+      let bad = try scene.command("doctor")
+      #expect(bad.ending == .exited(2) && bad.output.contains("list office: status 500"), "\(bad)")
+    }
+  }
+
   @Test func `metrics and the query log have rules by their names`() throws {
     try withLists { scene in
       let list = try scene.file("names", "n1.bench.example", "regexp:^ads")

@@ -278,6 +278,24 @@ struct SetTests {
     }
   }
 
+  @Test func `doctor says whether the sets get their addresses, and warns of intervals`() throws {
+    try withFirewall { scene in
+      try scene.firewall.create("flags interval,timeout;")
+      let daemon = try scene.daemon(FirewallScene.rule())
+      try ask(daemon.address, "www.example")
+      func doctor() throws -> String {
+        let command = scene.machine.prefix + [Programs.daemon, "doctor", "--config", daemon.configuration]
+        return try ChildProcess.run(command, within: .seconds(60)).output
+      }
+      let good = try doctor()
+      #expect(good.contains(/sets.*all get their addresses/) && good.contains("an interval set"), "\(good)")
+      try scene.firewall.nft("delete table inet fw")
+      try ask(daemon.address, "other.example")
+      let bad = try doctor()
+      #expect(bad.contains(/sets.*a set gets no addresses/), "\(bad)")
+    }
+  }
+
   @Test func `metrics count the addresses of each set`() throws {
     try withFirewall { scene in
       try scene.firewall.create()
