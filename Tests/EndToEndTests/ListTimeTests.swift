@@ -19,14 +19,14 @@ import Testing
   /// Not a million: a test's program is built without optimization, and a table waits for 20 times what the last one took.
   @Test func `no query waits while a large list is read and built`() throws {
     try withLists { scene in
-      let lines = (0..<50_000).map { "n\($0).listed.example\n" }.joined()
+      let lines = (0..<20_000).map { "n\($0).listed.example\n" }.joined()
       let list = try scene.lab.folder.write(lines, to: "names")
       let daemon = try scene.daemon(listRule([list]))
-      #expect(try ask(daemon.address, "n49999.listed.example").code == .nxDomain)
+      #expect(try ask(daemon.address, "n19999.listed.example").code == .nxDomain)
       try ask(daemon.address, "n1.bench.example")
       try scene.replace(list, "\(lines)n1.bench.example")
       var longest = Duration.zero
-      try eventually("the new list", within: .seconds(20)) {
+      try eventually("the new list", within: .seconds(30)) {
         let (reply, duration) = try timed { try ask(daemon.address, "n1.bench.example") }
         longest = max(longest, duration)
         return reply.code == .nxDomain ? true : nil
