@@ -33,7 +33,8 @@ struct ListLine: ~Copyable {
 
   /// A line that does not begin with a special character.
   private mutating func words(_ text: LineText, _ take: (ListedName) -> LeftOutReason?) -> LeftOutReason? {
-    guard let index = text.firstMark else { return name(text, .subtree, take) }
+    // No blank, and no field behind the name.
+    guard let index = text.firstMark else { return give(text, .subtree, take) }
     let (word, rest) = (text.prefix(index), text.dropFirst(index + 1))
     switch text[index] {
     case UInt8(ascii: "=")
