@@ -68,27 +68,30 @@ struct NameBuffer: ~Copyable {
     guard !part.isEmpty, part.count <= 253 else { return .noName }
     labelCount = 0
     length = part.count
+    // The compiler does not know that these stay.
+    let (octets, text) = (octets, text)
     var label = 0
-    var isNumber = true
     for index in 0..<length {
       let octet = part[index]
       let letter = nameOctets[Int(octet)]
       if letter != 0 {
         text[index] = CChar(bitPattern: letter)
         octets[index + 1] = letter
-        if letter > UInt8(ascii: "9") || letter == UInt8(ascii: "-") { isNumber = false }
         continue
       }
       guard octet == UInt8(ascii: ".") else { return NameBuffer.reason(part, at: index) }
       guard end(label, at: index) else { return .noName }
       text[index] = CChar(bitPattern: octet)
       label = index + 1
-      isNumber = true
     }
     guard end(label, at: length) else { return .noName }
     text[length] = 0
     octets[length + 1] = 0
-    guard isNumber else { return nil }
+    // A number at the end makes it an address, or nothing.
+    while label < length {
+      guard 48...57 ~= part[label] else { return nil }
+      label += 1
+    }
     return part.isIPv4 ? .address : .noName
   }
 
