@@ -49,7 +49,7 @@ import Testing
       try eventually("the addresses", within: .seconds(11)) {
         try scene.firewall.addresses() == before ? true : nil
       }
-      #expect(daemon.count("INFO firewall set inet#fw#four was emptied or created again") == 1)
+      try daemon.waitFor(1, lines: "INFO firewall set inet#fw#four was emptied or created again")
       #expect(try scene.simulator.count.transfers == 3)
     }
   }

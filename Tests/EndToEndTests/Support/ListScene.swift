@@ -82,6 +82,13 @@ extension Daemon {
     }
   }
 
+  /// Waits until that many lines of the log have that text; they may be read after the answer that they are about.
+  func waitFor(_ count: Int, lines text: String) throws {
+    do { try eventually("\(count) lines") { self.count(text) == count ? true : nil } } catch {
+      throw Failure("\(self.count(text)) lines instead of \(count) with \(text):\n\(log)")
+    }
+  }
+
   /// How many lines of the log have that text.
   func count(_ text: String) -> Int { log.components(separatedBy: "\n").filter { $0.contains(text) }.count }
 }
