@@ -1,5 +1,7 @@
 // ListTableBuilder.swift -- fills the slots of a table of lists and numbers the effects.
 
+import Glibc
+
 /// The work of `ListTable.init`.
 struct ListTableBuilder: ~Copyable {
   private let uses: [ListUse]
@@ -20,7 +22,7 @@ struct ListTableBuilder: ~Copyable {
   init(_ uses: [ListUse], names: Int) {
     self.uses = uses
     slotCount = ListTableBuilder.slots(for: names)
-    slots = .allocate(capacity: slotCount)
+    slots = ListTableBuilder.memory(slotCount)
     slots.initialize(repeating: 0, count: slotCount)
     // What each list says alone comes first, so that there is always a number for it.
     for list in Set(uses.map(\.list)) {
@@ -32,6 +34,17 @@ struct ListTableBuilder: ~Copyable {
 
   /// 7 of 10 slots are taken.
   private static func slots(for names: Int) -> Int { names + names * 3 / 7 + 16 }
+
+  /// Memory for slots, which are read at random: where the table is long, in huge pages if the kernel has them.
+  private static func memory(_ slotCount: Int) -> UnsafeMutablePointer<UInt64> {
+    let size = slotCount * MemoryLayout<UInt64>.stride
+    guard size >= 2 * hugePage else { return .allocate(capacity: slotCount) }
+    let memory = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: hugePage)
+    madvise(memory, size, MADV_HUGEPAGE)
+    return memory.bindMemory(to: UInt64.self, capacity: slotCount)
+  }
+
+  private static let hugePage = 2 << 20
 
   /// Whether the names take much less room than there is.
   var isSparse: Bool { ListTableBuilder.slots(for: names) < slotCount - slotCount / 16 }
