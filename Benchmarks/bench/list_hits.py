@@ -55,5 +55,7 @@ def measure_hits(around: Surroundings, rounds: int, seconds: float, say: Callabl
       server.process.stop()
   for spec in specs:
     if spec.name in (LISTED.format(OURS), CLASSED.format(OURS)):
-      hits.allocations[spec.name] = count_allocations(spec, around.lab, 4 * seconds)
+      # Housekeeping that falls into one count does not fall into another.
+      counts = [count_allocations(spec, around.lab, 4 * seconds) for _ in range(2)]
+      hits.allocations[spec.name] = min(counts, key=lambda count: count.calls)
   return hits

@@ -23,8 +23,9 @@ from .servers import Server, start
 _SETTLING = 6
 #: Queries a second while a list changes, and seconds for which they are asked, with a change and without.
 RATE, _WINDOW = 10_000, 3.0
-#: Seconds between two changes.
-_PAUSE = 6.0
+#: The daemon builds tables for a twentieth of the time: the pause until the next one, by what a change took beyond the
+#: collecting of changes, in seconds; and at least and at most.
+_PAUSES, _COLLECTING, _SHORTEST_PAUSE, _LONGEST_PAUSE = 20, 1.2, 6.0, 20.0
 #: Seconds of asking before the file is written.
 _LEAD = 0.3
 #: Seconds until a change counts as lost.
@@ -123,8 +124,8 @@ def measure_changes(around: Surroundings, rounds: int, say: Callable[[str], None
     time.sleep(_SETTLING)
     warm(server, dataclasses.replace(lab, names=around.others))
     for number in range(1, rounds + 1):
-      # A table is built at most for a twentieth of the time: the next change would wait otherwise.
-      time.sleep(_PAUSE)
+      last = changes.seconds[-1] if changes.seconds else 0
+      time.sleep(min(_LONGEST_PAUSE, max(_SHORTEST_PAUSE, _PAUSES * (last - _COLLECTING))))
       changes.without.append(_slow_milliseconds(server, around))
       fresh = f"fresh{number}.com"
       text += f"{fresh}\n".encode()
