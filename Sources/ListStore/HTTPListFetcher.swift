@@ -121,7 +121,7 @@ public final class HTTPListFetcher: ListFetching {
     var fields = [HTTPField("User-Agent", "httpdnsd"), HTTPField("Accept", "text/plain, */*")]
     // Not to another server, which has not been given them.
     if !first.user.isEmpty, url.isAtServer(of: first) {
-      fields.append(HTTPField("Authorization", "Basic \(base64(first.user))"))
+      fields.append(HTTPField("Authorization", "Basic \(Base64.encode(first.user))"))
     }
     if let tag = request.entityTag { fields.append(HTTPField("If-None-Match", tag)) }
     if let date = request.lastModified { fields.append(HTTPField("If-Modified-Since", date)) }

@@ -1,6 +1,7 @@
 // ListSource.swift -- where a list comes from, and how it is read or fetched.
 
 import Ciphers
+import DNSWire
 
 /// A list of the configuration. Two rules that name the same file or URL have one source.
 public struct ListSource: Hashable, Sendable {
@@ -59,9 +60,7 @@ extension ListSource.Place: Concealed {
       case .file(let path): "file \(path)"
       case .url(let text): "url \(text)"
       }
-    return Digest.sha256(Array(text.utf8)).prefix(16).map { octet in
-      (octet < 16 ? "0" : "") + String(octet, radix: 16)
-    }.joined()
+    return Hexadecimal.encode(Digest.sha256(Array(text.utf8)).prefix(16))
   }
 }
 

@@ -119,13 +119,3 @@ struct ListURL: Hashable, Sendable {
     return "/" + segments.joined(separator: "/") + target[query...]
   }
 }
-
-/// RFC 4648 section 4.
-func base64(_ octets: [UInt8]) -> String {
-  let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
-  return stride(from: 0, to: octets.count, by: 3).reduce(into: "") { text, start in
-    let group = octets[start..<min(start + 3, octets.count)]
-    let bits = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
-    for place in 0..<4 { text.append(place <= group.count ? digits[bits >> (18 - 6 * place) & 63] : "=") }
-  }
-}

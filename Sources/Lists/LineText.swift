@@ -67,7 +67,7 @@ struct LineText {
 
   private static func shown(_ octet: UInt8) -> String {
     if 0x20..<0x7F ~= octet { return String(UnicodeScalar(octet)) }
-    return "\\x" + (octet < 16 ? "0" : "") + String(octet, radix: 16)
+    return "\\x" + Hexadecimal.encode(CollectionOfOne(octet))
   }
 }
 

@@ -1,5 +1,6 @@
 // ListURLTests.swift -- URLs of lists and where redirects lead.
 
+import DNSWire
 import Testing
 
 @testable import ListStore
@@ -49,7 +50,7 @@ import Testing
     #expect(shortened("a\nb\u{1B}[31mä") == "a?b?[31m?")
     #expect(shortened(String(repeating: "x", count: 100)).count == 80)
     #expect(
-      ["", "f", "fo", "foo", "foob", "user:p@ss"].map { base64(Array($0.utf8)) }
+      ["", "f", "fo", "foo", "foob", "user:p@ss"].map { Base64.encode(Array($0.utf8)) }
         == ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "dXNlcjpwQHNz"])
   }
 }
