@@ -82,7 +82,6 @@ private struct Incoming: ~Copyable {
   private(set) var fault: ListFault?
   private var reader = ListReader()
   private var octets = 0
-  private var names = 0
   /// Octets that are not in the file.
   private var pending: [UInt8] = []
   /// The copy; nil if the text is in memory.
@@ -104,13 +103,8 @@ private struct Incoming: ~Copyable {
       file = folder.replacement(of: source.place)
     }
     octets += piece.count
-    var found = 0
-    reader.read(piece) { _, _ in
-      found += 1
-      return nil
-    }
-    names += found
-    guard names <= room else {
+    reader.read(piece)
+    guard reader.names <= room else {
       fault = .tooManyNames(folder.mostNames)
       return false
     }
@@ -121,20 +115,13 @@ private struct Incoming: ~Copyable {
 
   mutating func finish(_ origin: ListDraft.Origin, after present: ListText?) -> ListOutcome {
     if let fault { return .fault(fault) }
-    var found = 0
-    do throws(ListRefusal) {
-      try reader.finish { _, _ in
-        found += 1
-        return nil
-      }
-    } catch { return .fault(.refused(error)) }
-    names += found
-    guard names <= room else { return .fault(.tooManyNames(folder.mostNames)) }
+    do throws(ListRefusal) { try reader.finish() } catch { return .fault(.refused(error)) }
+    guard reader.names <= room else { return .fault(.tooManyNames(folder.mostNames)) }
     if file != nil { flush() }
     if let fault { return .fault(fault) }
     let isSame = present.map { isEqual(to: $0) } ?? false
     let details = ListText.Details(
-      octets: octets, names: names, entityTag: ListRecord.tag(origin.entityTag),
+      octets: octets, names: reader.names, entityTag: ListRecord.tag(origin.entityTag),
       lastModified: ListRecord.tag(origin.lastModified), identity: origin.identity)
     let version = isSame ? present?.version : nil
     let text = commit(details, version) ?? ListText(pending, details, version: version)

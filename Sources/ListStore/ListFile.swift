@@ -40,22 +40,13 @@ enum ListFile {
     guard identity.size <= limit else { throw .tooLarge(limit) }
     var reader = ListReader()
     var pieces = unread.pieces()
-    var names = 0
     while let piece = try pieces.next() {
-      reader.read(piece) { _, _ in
-        names += 1
-        return nil
-      }
-      guard names <= room else { throw .tooManyNames(most) }
+      reader.read(piece)
+      guard reader.names <= room else { throw .tooManyNames(most) }
     }
-    do throws(ListRefusal) {
-      try reader.finish { _, _ in
-        names += 1
-        return nil
-      }
-    } catch { throw .refused(error) }
-    guard names <= room else { throw .tooManyNames(most) }
-    details.names = names
+    do throws(ListRefusal) { try reader.finish() } catch { throw .refused(error) }
+    guard reader.names <= room else { throw .tooManyNames(most) }
+    details.names = reader.names
     // `unread` closes its own.
     let own = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
     guard own >= 0 else { throw .unreadable(errno) }

@@ -32,11 +32,12 @@ public struct ListReader: ~Copyable {
   /// The number of the line that was read last, from 1.
   public private(set) var line = 0
   public private(set) var leftOut = LeftOut()
+  /// The names that lines selected so far, as often as they stand there.
+  public private(set) var names = 0
   private var parser = ListLine()
   /// The beginning of a line whose end has not come yet.
   private let carried = UnsafeMutablePointer<UInt8>.allocate(capacity: ListReader.longestPart)
   private var carriedCount = 0
-  private var hasName = false
   private var isBinary = false
   private var isMarkup: Bool?
 
@@ -47,7 +48,9 @@ public struct ListReader: ~Copyable {
   /// Reads the next piece.
   ///
   /// - Parameter take: gets each name with the number of its line, and says why it is left out.
-  public mutating func read(_ piece: UnsafeRawBufferPointer, _ take: (ListedName, _ line: Int) -> LeftOutReason?) {
+  public mutating func read(
+    _ piece: UnsafeRawBufferPointer, _ take: (ListedName, _ line: Int) -> LeftOutReason? = { _, _ in nil }
+  ) {
     guard var next = piece.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return }
     let end = next + piece.count
     if memchr(next, 0, piece.count) != nil { isBinary = true }
@@ -67,11 +70,13 @@ public struct ListReader: ~Copyable {
   /// Reads the line that no newline has ended.
   ///
   /// - Throws: `ListRefusal` if the whole text is no list.
-  public mutating func finish(_ take: (ListedName, _ line: Int) -> LeftOutReason?) throws(ListRefusal) {
+  public mutating func finish(
+    _ take: (ListedName, _ line: Int) -> LeftOutReason? = { _, _ in nil }
+  ) throws(ListRefusal) {
     if carriedCount > 0 { finishCarried(take) }
     if isBinary { throw .binary }
     if isMarkup == true { throw .markup }
-    if !hasName { throw .empty }
+    if names == 0 { throw .empty }
   }
 
   private mutating func carry(_ octets: UnsafePointer<UInt8>, _ count: Int) {
@@ -93,12 +98,12 @@ public struct ListReader: ~Copyable {
     if isMarkup == nil, !text.trimmed.isEmpty { isMarkup = text.trimmed.first == UInt8(ascii: "<") }
     guard text.count <= ListReader.longestLine else { return leftOut.count(.tooLong, line: line, text.trimmed) }
     let number = line
-    var hasTaken = false
+    var found = 0
     let reason = parser.read(text) {
-      hasTaken = true
+      found += 1
       return take($0, number)
     }
-    if hasTaken { hasName = true }
+    names += found
     if let reason { leftOut.count(reason, line: line, text.trimmed) }
   }
 }
