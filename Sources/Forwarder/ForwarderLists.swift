@@ -51,23 +51,25 @@ extension Forwarder {
 
   /// The lists that have a name, with the line that decides. Call it from a task that prefers the loop.
   package func findInLists(_ name: DomainName) async -> [ListHit] {
-    let (texts, lists) = (ruleParts.lists.texts, configuration.ruleNamesByList())
+    let (texts, lists) = (ruleParts.lists.texts, configuration.rulesByList())
     return await BlockingTask.value("lists", on: loop) {
       lists.compactMap { list in
-        let finding = try? texts[list.source.place]?.find(name.lowercased, blocks: list.onlyBlocks)
-        return finding.map { ListHit(list: list.source.name, finding: $0, rules: list.rules) }
+        // Rules that block leave public suffixes out.
+        let blocks = list.rules.allSatisfy(\.blocks)
+        let finding = try? texts[list.source.place]?.find(name.lowercased, blocks: blocks)
+        return finding.map { ListHit(list: list.source.name, finding: $0, rules: list.rules.map(\.name)) }
       }
     }
   }
 }
 
 extension Configuration {
-  /// Each list with the rules that use it, and whether all of them block: then its public suffixes do not count.
-  func ruleNamesByList() -> [(source: ListSource, rules: [String], onlyBlocks: Bool)] {
+  /// Each list with the rules that use it, and whether these block.
+  func rulesByList() -> [(source: ListSource, rules: [(name: String, blocks: Bool)])] {
     let (used, ofRules) = usedLists()
     return used.enumerated().map { number, list in
       let users = rules.indices.filter { ofRules[$0].contains(number) }
-      return (ListSource(list), users.map { ruleName($0) }, users.allSatisfy { rules[$0].use.blocks })
+      return (ListSource(list), users.map { (ruleName($0), rules[$0].use.blocks) })
     }
   }
 

@@ -12,17 +12,14 @@ import Telemetry
 package enum ListView {
   /// A line for each list, and one for each reason why lines of it are left out. Reads all of them; blocks.
   package static func lines(_ configuration: Configuration) -> [String] {
+    let key = ListKey()
     let folder = ListFolder(StateFolder(path: configuration.stateDirectory) { _ in }) { _, _ in }
-    let (used, ofRules) = configuration.usedLists()
-    return used.indices.flatMap { number -> [String] in
-      let users = configuration.rules.indices.filter { ofRules[$0].contains(number) }
-      let blocks = users.contains { configuration.rules[$0].use.blocks }
-      let rules = users.map { configuration.ruleName($0) }.joined(separator: ", ")
-      let source = ListSource(used[number])
+    return configuration.rulesByList().flatMap { source, users -> [String] in
+      let rules = users.map(\.name).joined(separator: ", ")
       do throws(ListFault) {
         guard let text = try folder.textNow(source) else { return ["list \(source.name): not fetched yet; \(rules)"] }
-        let names = try text.names(ListKey(), blocks: blocks)
-        let count = ListTable([names], uses: [ListUse(list: 0, blocks: false)], ListKey()).nameCounts[0]
+        let names = try text.names(key, blocks: users.contains(where: \.blocks))
+        let count = ListTable([names], uses: [ListUse(list: 0, blocks: false)], key).nameCounts[0]
         let head = "list \(source.name): \(grouped(count)) \(count == 1 ? "name" : "names")"
         return ["\(head)\(age(text, source)); \(rules)"] + leftOut(names.leftOut)
       } catch { return ["list \(source.name): \(error); \(rules)"] }
@@ -40,16 +37,6 @@ package enum ListView {
       let count = leftOut[reason]
       let first = leftOut.first(reason).map { "; the first is line \($0.number): \($0.text)" } ?? ""
       return "  \(grouped(count)) \(count == 1 ? "line" : "lines") left out: \(reason.text)\(first)"
-    }
-  }
-}
-
-extension Configuration.Use {
-  /// Whether it answers in place of the names' owners.
-  var blocks: Bool {
-    switch self {
-    case .nxdomain, .noData, .refused, .pinned: true
-    case .providers, .standard, .localDNS: false
     }
   }
 }

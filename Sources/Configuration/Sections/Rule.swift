@@ -71,6 +71,14 @@ extension Configuration {
     /// The daemon answers with the rule's own addresses.
     case pinned
 
+    /// Whether it answers in place of the names' owners.
+    public var blocks: Bool {
+      switch self {
+      case .nxdomain, .noData, .refused, .pinned: true
+      case .providers, .standard, .localDNS: false
+      }
+    }
+
     static let words: [String: Use] = [
       "default": .standard, "localdns": .localDNS, "nxdomain": .nxdomain, "nodata": .noData, "refused": .refused,
       "pinned": .pinned,
@@ -176,7 +184,7 @@ extension Configuration.Rule {
     if fallback != nil, use != .standard, Configuration.Use.words.values.contains(use) {
       reader.refuse("fallback", "only valid if use names providers or is \"default\"", remedy: "remove the key")
     }
-    if !sets.isEmpty, [.nxdomain, .noData, .refused, .pinned].contains(use) {
+    if !sets.isEmpty, use.blocks {
       reader.refuse(
         "sets", "only valid if use names providers or is \"default\" or \"localdns\"", remedy: "remove the key")
     }
