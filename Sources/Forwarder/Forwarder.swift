@@ -318,25 +318,17 @@ package final class Forwarder {
     ruleParts.use(preparation.plan)
   }
 
-  /// The addresses by which a server of lists is reached: by the rules' names, but not by lists and clients, so that no list can block or
-  /// misroute its own host.
+  /// The addresses by which a server of lists is reached: by the rules' names, but not by lists and clients, so that no list can
+  /// block or misroute its own host.
   private func addresses(ofListHost host: String) async -> [IPAddress] {
     if let address = IPAddress(text: host) { return nat64.reach([address]) }
     guard let name = DomainName(text: host)?.lowercased else { return [] }
     var addresses: [IPAddress] = []
     for type in [RecordType.a, .aaaa] {
-      let decision = name.octets.withUnsafeBufferPointer {
-        preparation.plan.table.find($0.baseAddress!, length: $0.count, type: type.rawValue, withLists: false).decision
-      }
-      let answer: ResolvedAnswer
-      switch decision {
-      case .local(let index):
-        answer = ResolvedAnswer(preparation.plan.table.localAnswers[Int(index)], to: name)
-      case .route(let route):
-        answer = await resolver.resolve(HTTPDNSQuestion(name: name, type: type), route: route, fresh: false)
-      }
-      let message = answer.response.message(to: Question(name: name, type: type))
-      addresses += (message?.answers ?? []).filter { $0.type == type }.compactMap { IPAddress(octets: $0.rdata) }
+      let question = Question(name: name, type: type)
+      let answer = await answer(to: question, decision(name, type, withLists: false), fresh: false)
+      let records = answer.response.message(to: question)?.answers ?? []
+      addresses += records.filter { $0.type == type }.compactMap { IPAddress(octets: $0.rdata) }
     }
     return nat64.reach(addresses)
   }
@@ -374,11 +366,14 @@ package final class Forwarder {
     return number
   }
 
-  func decision(_ name: DomainName, _ type: RecordType, from client: IPAddress? = nil) -> RouteDecision {
+  /// - Parameter withLists: whether lists count.
+  func decision(
+    _ name: DomainName, _ type: RecordType, from client: IPAddress? = nil, withLists: Bool = true
+  ) -> RouteDecision {
     let table = preparation.plan.table
     let group = client.map { table.classes.number(of: $0) } ?? ClientClasses.none
     return name.lowercased.octets.withUnsafeBufferPointer {
-      table.find($0.baseAddress!, length: $0.count, type: type.rawValue, from: group).decision
+      table.find($0.baseAddress!, length: $0.count, type: type.rawValue, from: group, withLists: withLists).decision
     }
   }
 
@@ -387,11 +382,16 @@ package final class Forwarder {
   ///
   /// - Parameter client: who asks, for rules with `clients`; nil for the daemon itself.
   package func ask(_ question: Question, from client: IPAddress? = nil) -> ResolvedAnswer? {
-    switch decision(question.name, question.type, from: client) {
+    let decision = decision(question.name, question.type, from: client)
+    return runLoop { [self] in await answer(to: question, decision, fresh: true) }
+  }
+
+  private func answer(to question: Question, _ decision: RouteDecision, fresh: Bool) async -> ResolvedAnswer {
+    switch decision {
     case .local(let index): return ResolvedAnswer(preparation.plan.table.localAnswers[Int(index)], to: question.name)
     case .route(let route):
       let upstreamQuestion = HTTPDNSQuestion(name: question.name.lowercased, type: question.type)
-      return runLoop { [resolver] in await resolver.resolve(upstreamQuestion, route: route, fresh: true) }
+      return await resolver.resolve(upstreamQuestion, route: route, fresh: fresh)
     }
   }
 
