@@ -52,9 +52,8 @@ package final class Reloader {
   private var reason = Reason.file
   /// The trigger of one more rebuild after this one: the file or the network may have changed since it was read.
   private var wanted: Reason?
-  /// What a rebuild for the network has changed, for the log.
-  private var followed = ""
-  private static let listsUpdated = "lists updated"
+  /// What the log says when the tables are in use.
+  private var outcome: (level: Logger.Level, text: String) = (.info, "")
   private var report = ReloadReport()
   /// Callers that wait for the end of this reload, and of the next one.
   private var waiting: [CheckedContinuation<ReloadReport, Never>] = []
@@ -161,6 +160,7 @@ package final class Reloader {
       let terms = RevisedTerms(from: forwarder.preparation, to: preparation)
       former.append(WeakConfiguration(configuration: forwarder.resolver.assumeIsolated { $0.configuration }))
       let old = OldTables(forwarder.preparation)
+      outcome = (.info, "configuration reloaded")
       forwarder.use(preparation, providers)
       finish(terms, old)
     } catch { refuse(["\(error)"]) }
@@ -175,9 +175,10 @@ package final class Reloader {
       forwarder.ruleParts.listsAreLoaded(preparation.plan.lists)
       return end([])
     }
-    followed = isOther ? "search domains updated" : Reloader.listsUpdated
+    // The store of the lists says itself what has changed in them.
+    outcome = isOther ? (.info, "search domains updated") : (.debug, "lists updated")
     if access != previous {
-      followed = "listen.allow updated"
+      outcome.text = "listen.allow updated"
       let (added, removed) = (access.subtracting(previous), previous.subtracting(access))
       let texts = added.map { "+\($0)" }.sorted() + removed.map { "-\($0)" }.sorted()
       logger.info("listen.allow: the connected networks have changed: \(texts.joined(separator: ", "))")
@@ -223,9 +224,7 @@ package final class Reloader {
       if terms != nil || !isStill { isCacheClean = isStill }
       report.duration = .now - startedAt
       let milliseconds = report.duration.nanoseconds / 1_000_000
-      // The store of the lists says what has changed in them.
-      let level: Logger.Level = followed == Reloader.listsUpdated && reason != .file ? .debug : .info
-      logger.log(level: level, "\(reason == .file ? "configuration reloaded" : followed) in \(milliseconds) ms")
+      logger.log(level: outcome.level, "\(outcome.text) in \(milliseconds) ms")
       end([])
     }
   }
