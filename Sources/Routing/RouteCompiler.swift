@@ -66,8 +66,6 @@ struct RouteCompiler: ~Copyable {
   let classes: ClientClasses
   /// For each use of a list, the index of its rule.
   let uses: [Int]
-  /// For each rule, the number of uses by the rules before it.
-  private let usesBefore: [Int]
 
   private let rules: [RouteRule]
   private let settings: SpecialNamesSettings
@@ -84,11 +82,6 @@ struct RouteCompiler: ~Copyable {
     self.rules = rules
     classes = ClientClasses(rules)
     uses = rules.indices.flatMap { [Int](repeating: $0, count: rules[$0].lists.count) }
-    var count = 0
-    usesBefore = rules.map { rule in
-      defer { count += rule.lists.count }
-      return count
-    }
     self.hosts = hosts
     self.settings = settings
     self.hostsRoutes = hostsRoutes
@@ -162,6 +155,11 @@ struct RouteCompiler: ~Copyable {
       other: decision(.other))
   }
 
+  /// The uses of lists whose rules fulfil a condition, a bit each.
+  func uses(where isIn: (_ rule: Int) -> Bool) -> UInt64 {
+    uses.indices.reduce(0) { isIn(uses[$1]) ? $0 | 1 << UInt64($1) : $0 }
+  }
+
   /// Makes the choices for names whose last label occurs in no rule, hosts file or special name.
   private mutating func compileUnknown(_ root: Context) {
     func context(_ effect: SpecialEffect) -> Context {
@@ -200,32 +198,35 @@ struct RouteCompiler: ~Copyable {
   private mutating func choice(_ context: Context, host: Int? = nil, pointer: Int? = nil, depth: Int = 0) -> UInt32 {
     let host = host.map { hostAnswers(hosts.hosts[$0].addresses) }
     let pointer = pointer.map { pointerAnswer($0) }
-    guard context.candidates.contains(where: { !rules[$0.rule].clients.isEmpty }) else {
-      let same = choice(context, host, pointer, depth)
+    // For names of the hosts file and special names, only `names` may decide.
+    let isKept = host != nil || pointer != nil || context.special?.isKept ?? false
+    let lists = isKept ? 0 : uses { _ in true }
+    let hasClients =
+      (lists & uses { !rules[$0].clients.isEmpty }) != 0
+      || context.candidates.contains { !rules[$0.rule].clients.isEmpty }
+    guard hasClients else {
+      let same = choice(context, lists, host, pointer, depth)
       return choices.number(of: [RouteChoice](repeating: same, count: classes.count))
     }
     let all = (0..<classes.count).map { number in
       var visible = context
       visible.candidates.removeAll { !classes.counts($0.rule, rules[$0.rule], for: number) }
-      return choice(visible, host, pointer, depth)
+      return choice(visible, lists & uses { classes.counts($0, rules[$0], for: number) }, host, pointer, depth)
     }
     return choices.number(of: all)
   }
 
   /// The choice for one class of clients.
   private mutating func choice(
-    _ context: Context, _ host: HostAnswers?, _ pointer: UInt32?, _ depth: Int
+    _ context: Context, _ lists: UInt64, _ host: HostAnswers?, _ pointer: UInt32?, _ depth: Int
   ) -> RouteChoice {
     var isByHosts = false
-    // For names of the hosts file and special names, only `names` may decide.
-    let isKept = host != nil || pointer != nil || context.special?.isKept ?? false
-    let bound = isKept ? 0 : uses.count
     var choice = RouteChoice(
-      a: decide(.a, context, host?.a, depth, bound, &isByHosts),
-      aaaa: decide(.aaaa, context, host?.aaaa, depth, bound, &isByHosts),
-      pointer: decide(.pointer, context, pointer, depth, bound, &isByHosts),
-      service: decide(.service, context, host?.service, depth, bound, &isByHosts),
-      other: decide(.other, context, nil, depth, bound, &isByHosts),
+      a: decide(.a, context, host?.a, depth, lists, &isByHosts),
+      aaaa: decide(.aaaa, context, host?.aaaa, depth, lists, &isByHosts),
+      pointer: decide(.pointer, context, pointer, depth, lists, &isByHosts),
+      service: decide(.service, context, host?.service, depth, lists, &isByHosts),
+      other: decide(.other, context, nil, depth, lists, &isByHosts),
       isSearched: context.special?.effect == .search && !uses.isEmpty)
     if isByHosts {
       choice.a.decision = ofExistingName(choice.a.decision)
@@ -247,10 +248,10 @@ struct RouteCompiler: ~Copyable {
   /// Decides in the order of `RouteTable`: a rule that is deep enough, the hosts file, the special name, the default route.
   ///
   /// - Parameters:
-  ///   - bound: how many uses of lists may decide for the name.
+  ///   - lists: the uses of lists that may decide for the name.
   ///   - isByHosts: set if the hosts file has decided.
   private mutating func decide(
-    _ category: TypeCategory, _ context: Context, _ hostAnswer: UInt32?, _ depth: Int, _ bound: Int,
+    _ category: TypeCategory, _ context: Context, _ hostAnswer: UInt32?, _ depth: Int, _ lists: UInt64,
     _ isByHosts: inout Bool
   ) -> TypeChoice {
     let effect = hostAnswer == nil ? context.special.flatMap { specialDecision($0, category) } : nil
@@ -262,10 +263,10 @@ struct RouteCompiler: ~Copyable {
       if let best = winner, (best.rule, -best.depth) <= (candidate.rule, -candidate.depth) { continue }
       winner = candidate
     }
-    var choice = TypeChoice(bound: UInt8(bound))
+    let end = winner?.rule ?? rules.count
+    var choice = TypeChoice(lists: lists == 0 ? 0 : lists & uses { $0 < end && rules[$0].isFor(category) })
     if let winner {
       choice.counter = rules[winner.rule].counter
-      choice.bound = UInt8(min(bound, usesBefore[winner.rule]))
       choice.decision = ruleDecision(winner.rule, category, owner: winner.pattern.soaOwner)
       guard case .standard = rules[winner.rule].action else { return choice }
     }

@@ -35,8 +35,8 @@ struct TypeChoice: Hashable, BitwiseCopyable {
   var decision: UInt32 = 0
   /// The counter of the rule that decides.
   var counter = RouteFinding.noCounter
-  /// How many uses of lists may still decide: those of the rules before the one that decides.
-  var bound: UInt8 = 0
+  /// The uses of lists that may decide instead, a bit each: those of the rules before the one that decides.
+  var lists: UInt64 = 0
 
   static let localBit: UInt32 = 1 << 31
 
@@ -217,9 +217,8 @@ public final class RouteTable: @unchecked Sendable {
       }
     let found = choices + (Int(choice) &* classCount &+ group)
     let byNames = found.pointee.choice(for: type)
-    guard withLists, lists.isUsed, byNames.bound != 0 else { return byNames.finding }
-    return lists.find(
-      byNames, isSearched: found.pointee.isSearched, for: type, from: group, name, starts, labels: labels)
+    guard withLists, byNames.lists != 0 else { return byNames.finding }
+    return lists.find(byNames, isSearched: found.pointee.isSearched, for: type, name, starts, labels: labels)
   }
 
   /// The choice for a name whose last label is no node.
