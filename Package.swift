@@ -233,8 +233,8 @@ let programs: [Target] =
       swiftSettings: strict),
     // The server's side of a TLS connection, as hostile as a test wants it.
     .target(
-      name: "TLSTestSupport", dependencies: ["CTLS", "TestSupport"], path: "Tests/TLSTestSupport", cSettings: glibc,
-      swiftSettings: strict),
+      name: "TLSTestSupport", dependencies: ["CTLS", "CEvent", "TestSupport"], path: "Tests/TLSTestSupport",
+      cSettings: glibc, swiftSettings: strict),
     // Odd plain resolvers on a virtual clock.
     .target(
       name: "LocalDNSTestSupport", dependencies: ["LocalDNS", "EventLoop", "DNSWire", "TestSupport"],

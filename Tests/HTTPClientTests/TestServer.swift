@@ -40,35 +40,6 @@ struct ReceivedRequest: Sendable {
   var stream: UInt32 = 0
 }
 
-/// A socket that listens on loopback, by default on a free port of 127.0.0.1.
-///
-/// - Parameter room: octets of the receive buffer of each connection, which then also takes small segments, so that little
-///   fits into the other side's buffer; nil for the system's defaults.
-func listeningSocket(
-  backlog: Int32, room: Int32? = nil, address number: UInt32 = 0x7F00_0001, port: UInt16 = 0
-) -> (descriptor: Int32, port: UInt16) {
-  let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-  if var room {
-    var segment: Int32 = 536
-    setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &room, socklen_t(MemoryLayout<Int32>.size))
-    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_MAXSEG, &segment, socklen_t(MemoryLayout<Int32>.size))
-  }
-  var address = sockaddr_in()
-  address.sin_family = sa_family_t(AF_INET)
-  address.sin_addr.s_addr = number.bigEndian
-  address.sin_port = port.bigEndian
-  var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-  let port = withUnsafeMutablePointer(to: &address) { pointer in
-    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-      let bound = bind(descriptor, .init(__sockaddr__: generic), length)
-      precondition(bound == 0 && listen(descriptor, backlog) == 0, "no port")
-      getsockname(descriptor, .init(__sockaddr__: generic), &length)
-    }
-    return UInt16(bigEndian: pointer.pointee.sin_port)
-  }
-  return (descriptor, port)
-}
-
 /// Listens on a free port of loopback; each connection has a thread. Ends with `stop`.
 final class TestServer: Sendable {
   let port: UInt16
@@ -144,9 +115,7 @@ final class TestServer: Sendable {
   }
 
   private func spawn(_ body: @escaping @Sendable (TestServer) -> Void) {
-    var thread = pthread_t()
-    let job = Unmanaged.passRetained(ThreadJob { body(self) }).toOpaque()
-    precondition(pthread_create(&thread, nil, runJob, job) == 0, "no thread")
+    let thread = startThread { body(self) }
     state.withLock { $0.threads.append(thread) }
   }
 
@@ -213,16 +182,6 @@ extension PeerStream {
     return ReceivedRequest(
       head: text, body: body, connection: connection, isResumed: isResumed, earlyData: earlyData)
   }
-}
-
-private final class ThreadJob {
-  let body: @Sendable () -> Void
-  init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-}
-
-private func runJob(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-  Unmanaged<ThreadJob>.fromOpaque(context!).takeRetainedValue().body()
-  return nil
 }
 
 /// An HTTP/1.1 response with a Content-Length.

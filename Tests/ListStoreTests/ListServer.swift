@@ -56,19 +56,7 @@ final class ListServer: Sendable {
     signal(SIGPIPE, SIG_IGN)
     self.tls = tls ? TLSContext(certificate: Certificates.server, key: Certificates.serverKey) : nil
     self.answer = answer
-    listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let listener = listener
-    port = withUnsafeMutablePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-        precondition(bind(listener, .init(__sockaddr__: generic), length) == 0 && listen(listener, 16) == 0, "no port")
-        getsockname(listener, .init(__sockaddr__: generic), &length)
-      }
-      return UInt16(bigEndian: pointer.pointee.sin_port)
-    }
+    (listener, port) = listeningSocket(backlog: 16)
     spawn { $0.acceptAll() }
   }
 
@@ -91,9 +79,7 @@ final class ListServer: Sendable {
   }
 
   private func spawn(_ body: @escaping @Sendable (ListServer) -> Void) {
-    var thread = pthread_t()
-    let job = Unmanaged.passRetained(Job { body(self) }).toOpaque()
-    precondition(pthread_create(&thread, nil, runJob, job) == 0, "no thread")
+    let thread = startThread { body(self) }
     state.withLock { $0.threads.append(thread) }
   }
 
@@ -131,14 +117,4 @@ final class ListServer: Sendable {
     return getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &failure, &length) == 0 && failure == 0
       && (received > 0 || received < 0 && errno == EAGAIN)
   }
-}
-
-private final class Job {
-  let body: @Sendable () -> Void
-  init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-}
-
-private func runJob(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-  Unmanaged<Job>.fromOpaque(context!).takeRetainedValue().body()
-  return nil
 }
