@@ -234,7 +234,10 @@ import Testing
   func `a text that is packed several times is not unpacked`(fields: String) throws {
     let octets = try packed("a.example")
     let (reply, taken, _) = try fetch(ListServer { _ in .response(octets, fields) })
-    #expect(reason(reply)?.contains("several codings") == true && taken.isEmpty)
+    #expect(taken.isEmpty)
+    // Debian 13's libcurl refuses a transfer coding that was not asked for, before the house does.
+    let expected = fields.contains("Transfer-") ? "failed: " : "several codings"
+    #expect(reason(reply)?.contains(expected) == true, "\(String(describing: reason(reply)))")
   }
 
   @Test func `an endless text ends at its limit`() throws {
