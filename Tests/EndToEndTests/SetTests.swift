@@ -302,11 +302,16 @@ struct SetTests {
       let daemon = try scene.daemon(FirewallScene.rule() + "[web]\naddress = \"\(scene.machine.host):0\"\n")
       try ask(daemon.address, "www.example")
       try ask(daemon.address, "www.example", "AAAA")
-      let scrape = Scrape(text: try WebClient(daemon).get("/metrics").body)
+      let client = try WebClient(daemon)
+      // On a busy machine an answer may be sent before the kernel has its addresses: they are counted as late, then as added.
+      let scrape = try eventually("the addresses in the set") { () -> Scrape? in
+        let scrape = Scrape(text: try client.get("/metrics").body)
+        return scrape["httpdnsd_set_additions_total{set=\"inet#fw#four\",result=\"added\"}"] == 2 ? scrape : nil
+      }
       func count(_ set: String, _ result: String) -> Double? {
         scrape["httpdnsd_set_additions_total{set=\"inet#fw#\(set)\",result=\"\(result)\"}"]
       }
-      #expect(count("four", "added") == 2 && count("four", "failed") == 0 && count("four", "late") == 0)
+      #expect(count("four", "failed") == 0 && count("four", "late").map { $0 <= 2 } == true)
       #expect(count("six", "added") == 0 && count("six", "failed").map { $0 > 0 } == true)
     }
   }
