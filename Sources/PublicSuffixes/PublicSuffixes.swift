@@ -1,6 +1,6 @@
 // PublicSuffixes.swift -- finds the registered domain of a name by the public suffix list.
 //
-// The list is libpsl's, which libcurl depends on anyway. Immutable; any thread; no allocation.
+// The list is libpsl's, which libcurl depends on anyway. Immutable; any thread; only `SuffixFilter` allocates, once.
 
 import CPublicSuffix
 import DNSWire
@@ -18,7 +18,9 @@ public enum PublicSuffixes {
   ///
   /// - Parameter text: the name in lower case without its final dot; a zero octet ends it.
   public static func contains(text: UnsafePointer<CChar>) -> Bool {
-    psl_builtin().map { psl_is_public_suffix2($0, text, PSL_TYPE_ANY) != 0 } ?? (strchr(text, 0x2E) == nil)
+    if strchr(text, 0x2E) == nil { return true }
+    guard SuffixFilter.shared?.mayContain(text) ?? true, let list = psl_builtin() else { return false }
+    return psl_is_public_suffix2(list, text, PSL_TYPE_ANY) != 0
   }
 
   /// The offset of a name's registered domain: the last two labels, or three if those two are a public suffix. Below
