@@ -26,7 +26,7 @@ package protocol ControlActions {
   /// Fetches a list, or all, and waits until they are in use.
   func updateLists(_ name: String?) async -> [ListUpdate]
   func findInLists(_ name: DomainName) async -> [ListHit]
-  /// The firewall sets of rules; `refilled` adds all cached addresses to them again.
+  /// The firewall sets of rules as they are now; `refilled` adds all cached addresses to them before.
   func sets(refilled: Bool) async -> [SetStatus]
   func content(of name: DomainName) async -> NameContent
   func overview(busiest count: Int) async -> CacheOverview
@@ -80,7 +80,7 @@ package struct ForwarderActions: ControlActions {
 
   package func findInLists(_ name: DomainName) async -> [ListHit] { await forwarder.findInLists(name) }
 
-  package func sets(refilled: Bool) async -> [SetStatus] { forwarder.setStatuses(refilled: refilled) }
+  package func sets(refilled: Bool) async -> [SetStatus] { await forwarder.setStatuses(refilled: refilled) }
 
   package func content(of name: DomainName) async -> NameContent {
     await forwarder.resolver.console { await $0.content(of: name) }

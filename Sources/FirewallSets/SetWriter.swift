@@ -130,6 +130,11 @@ public final class SetWriter {
     }
   }
 
+  /// Looks at all sets, and returns when `statuses` says what the kernel has. The calling task must run on the loop.
+  public nonisolated(nonsending) func look() async {
+    await withCheckedContinuation { continuation in look(at: names) { continuation.resume() } }
+  }
+
   /// Requests a refill of every set, as firewall scripts do after they have emptied one.
   public func refillAll() {
     loop.assertCurrent()
@@ -168,7 +173,7 @@ public final class SetWriter {
         requestRefill(of: report.set)
       }
     }
-    ended.completion?()
+    for completion in ended.completions { completion() }
     waitForFirst()
     // Those that were applied during a look.
     if !ended.isAddition { look(at: names.filter { records[$0]?.isUnknown ?? false }) }
@@ -218,13 +223,17 @@ public final class SetWriter {
   }
 
   /// One look at a time: the thread may be behind.
-  private func look(at sets: [FirewallSetName]) {
-    guard !sets.isEmpty, let number = work.beginLook(sets) else { return }
+  ///
+  /// - Parameter completion: called when this look, or the one that is in flight, has ended.
+  private func look(at sets: [FirewallSetName], completion: (() -> Void)? = nil) {
+    guard !sets.isEmpty, !isClosed else { return completion?() ?? () }
+    guard let number = work.beginLook(completion: completion) else { return }
     do {
       try opened().submit(number, .look(sets))
     } catch {
-      _ = work.end(number)
+      let ended = work.end(number)
       drop(Dictionary(uniqueKeysWithValues: sets.map { ($0, 0) }), error)
+      for completion in ended?.completions ?? [] { completion() }
     }
   }
 }

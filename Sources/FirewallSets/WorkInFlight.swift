@@ -7,7 +7,8 @@ import EventLoop
 struct WorkInFlight {
   private enum Piece {
     case addition(Addition)
-    case look
+    /// With the completions that wait for it.
+    case look([() -> Void])
   }
 
   private struct Addition {
@@ -33,11 +34,15 @@ struct WorkInFlight {
     return add(.addition(Addition(sizes: sizes, deadline: deadline, completion: completion)))
   }
 
-  /// Numbers a look; nil while there is one.
-  mutating func beginLook(_ sets: [FirewallSetName]) -> Int? {
-    guard lookNumber == nil else { return nil }
-    lookNumber = add(.look)
-    return lookNumber
+  /// Numbers a look; nil while there is one, whose end the completion waits for then.
+  mutating func beginLook(completion: (() -> Void)?) -> Int? {
+    let waiting = completion.map { [$0] } ?? []
+    guard let lookNumber, case .look(let others) = pieces[lookNumber] else {
+      lookNumber = add(.look(waiting))
+      return lookNumber
+    }
+    pieces[lookNumber] = .look(others + waiting)
+    return nil
   }
 
   private mutating func add(_ piece: Piece) -> Int {
@@ -47,15 +52,15 @@ struct WorkInFlight {
   }
 
   /// Removes a piece that has ended; nil if it was abandoned.
-  mutating func end(_ number: Int) -> (isAddition: Bool, completion: (() -> Void)?)? {
+  mutating func end(_ number: Int) -> (isAddition: Bool, completions: [() -> Void])? {
     switch pieces.removeValue(forKey: number) {
     case nil: return nil
-    case .look:
+    case .look(let completions):
       lookNumber = nil
-      return (false, nil)
+      return (false, completions)
     case .addition(let addition):
       additions -= 1
-      return (true, addition.completion)
+      return (true, addition.completion.map { [$0] } ?? [])
     }
   }
 
@@ -82,8 +87,11 @@ struct WorkInFlight {
 
   /// Forgets all pieces; returns the completions that wait, in their order.
   mutating func abandon() -> [() -> Void] {
-    let completions = pieces.sorted { $0.key < $1.key }.compactMap { piece -> (() -> Void)? in
-      if case .addition(let addition) = piece.value { addition.completion } else { nil }
+    let completions = pieces.sorted { $0.key < $1.key }.flatMap { piece -> [() -> Void] in
+      switch piece.value {
+      case .addition(let addition): addition.completion.map { [$0] } ?? []
+      case .look(let completions): completions
+      }
     }
     pieces = [:]
     additions = 0

@@ -35,13 +35,10 @@ extension Forwarder {
     }
   }
 
-  /// The firewall sets, in the order of the configuration.
+  /// The firewall sets as they are now, in the order of the configuration. Call it from a task that prefers the loop.
   ///
-  /// - Parameter refilled: whether all cached addresses are added to them again.
-  package func setStatuses(refilled: Bool) -> [SetStatus] {
-    if refilled { ruleParts.sets.refill() }
-    return ruleParts.sets.statuses
-  }
+  /// - Parameter refilled: whether the addresses of all cached answers are added to them again before.
+  package func setStatuses(refilled: Bool) async -> [SetStatus] { await ruleParts.sets.look(refilled: refilled) }
 
   /// Fetches lists now and reads files again; returns when they are in use, or have failed. Call it from a task that prefers
   /// the loop.

@@ -80,8 +80,22 @@ final class SetKeeper {
     (self.resolver, self.loop, self.logger) = (resolver, loop, logger)
   }
 
-  /// All sets, in the order of the configuration.
+  /// All sets, in the order of the configuration, as they were when they were last used or looked at.
   var statuses: [SetStatus] { writer?.statuses ?? [] }
+
+  /// All sets as they are now.
+  ///
+  /// - Parameter refilled: whether the addresses of all cached answers are added to them again before.
+  func look(refilled: Bool) async -> [SetStatus] {
+    guard let writer, let filler else { return [] }
+    await writer.look()
+    if refilled {
+      let names = Set(writer.statuses.map(\.name))
+      nonisolated(unsafe) let used = filler
+      await resolver.console { await $0.refill(names, by: used) }
+    }
+    return writer.statuses
+  }
 
   /// Uses the sets of these routes from now on.
   func use(_ routes: [Route]) {

@@ -171,8 +171,24 @@ struct SetTests {
       try scene.firewall.create()
       #expect(try scene.firewall.addresses().isEmpty)
       #expect(try scene.control("sets", "refill").ending == .exited(0))
-      try eventually("the addresses") { try scene.firewall.addresses() == before ? true : nil }
+      #expect(try scene.firewall.addresses() == before)
       #expect(try scene.simulator.count.transfers == 2)
+    }
+  }
+
+  @Test func `sets shows what the kernel has now, also of sets that no answer has used`() throws {
+    try withFirewall { scene in
+      let daemon = try scene.daemon(FirewallScene.rule())
+      #expect(try scene.control("sets").ending == .exited(2))
+      try scene.firewall.create()
+      #expect(try scene.control("sets").ending == .exited(0))
+      try ask(daemon.address, "www.example")
+      try scene.firewall.nft("flush ruleset")
+      let lost = try scene.control("sets", "refill")
+      #expect(lost.ending == .exited(2) && lost.output.contains("missing"), "\(lost)")
+      try scene.firewall.create()
+      #expect(try scene.control("sets", "refill").ending == .exited(0))
+      #expect(try !scene.firewall.addresses().isEmpty)
     }
   }
 
