@@ -19,7 +19,7 @@ package enum ListView {
       do throws(ListFault) {
         guard let text = try folder.textNow(source) else { return ["list \(source.name): not fetched yet; \(rules)"] }
         let names = try text.names(key, blocks: users.contains(where: \.blocks))
-        let count = ListTable([names], uses: [ListUse(list: 0, blocks: false)], key).nameCounts[0]
+        let count = ListTable([names], uses: users.map { ListUse(list: 0, blocks: $0.blocks) }, key).nameCounts[0]
         let head = "list \(source.name): \(grouped(count)) \(count == 1 ? "name" : "names")"
         return ["\(head)\(age(text, source)); \(rules)"] + leftOut(names.leftOut)
       } catch { return ["list \(source.name): \(error); \(rules)"] }

@@ -198,7 +198,8 @@ import Testing
       }
       let check = try scene.command("check")
       #expect(
-        check.output.contains("2 lines left out: public suffix in a rule that blocks; the first is line 1: com\n"),
+        check.output.contains(": 1 name (")
+          && check.output.contains("2 lines left out: public suffix in a rule that blocks; the first is line 1: com\n"),
         "\(check)")
       let daemon = try scene.daemon(listRule([list], "other"))
       #expect(try ask(daemon.address, "www.example.com").data == ["192.0.2.2"])
