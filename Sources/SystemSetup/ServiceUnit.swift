@@ -40,6 +40,14 @@ public struct ServiceUnit {
     return words[option + 1]
   }
 
+  /// Whether the unit grants a capability (`CAP_NET_ADMIN`) to its user.
+  public func grants(_ capability: Substring) -> Bool {
+    // Empty, the setting takes back what stands before it.
+    settings("AmbientCapabilities", in: textWithDropIns).reduce(false) { granted, value in
+      value.isEmpty ? false : granted || value.split(whereSeparator: \.isWhitespace).contains(capability)
+    }
+  }
+
   /// The installed program, independent of the unit: where the package or `make install` puts it.
   public var installedProgram: String? { ServiceUnit.usualPrograms.first { root.exists($0) } }
 

@@ -335,4 +335,19 @@ import Testing
     #expect(ServiceUnit(machine.root).user == user)
     #expect(ServiceUnit(machine.root).configuration == configuration)
   }
+
+  @Test(
+    arguments: [
+      ("", nil, false), ("AmbientCapabilities=CAP_NET_BIND_SERVICE\n", nil, false),
+      ("AmbientCapabilities=CAP_NET_ADMIN\n", nil, true), ("", "AmbientCapabilities=CAP_CHOWN CAP_NET_ADMIN\n", true),
+      ("AmbientCapabilities=CAP_NET_ADMIN\n", "AmbientCapabilities=CAP_CHOWN\n", true),
+      ("AmbientCapabilities=CAP_NET_ADMIN\n", "AmbientCapabilities=\n", false),
+    ] as [(String, String?, Bool)])
+  func `the unit, with its drop-ins, grants capabilities`(setting: String, dropIn: String?, granted: Bool) {
+    let machine = Machine()
+    #expect(!ServiceUnit(machine.root).grants("CAP_NET_ADMIN"))
+    machine.file("/lib/systemd/system/httpdnsd.service", "[Service]\n\(setting)")
+    if let dropIn { machine.file("/etc/systemd/system/httpdnsd.service.d/sets.conf", "[Service]\n\(dropIn)") }
+    #expect(ServiceUnit(machine.root).grants("CAP_NET_ADMIN") == granted)
+  }
 }

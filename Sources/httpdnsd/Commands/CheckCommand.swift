@@ -16,7 +16,7 @@ struct CheckCommand: ParsableCommand {
       the lists of rules: names, age, and which lines are left out and why. It fetches nothing.
 
       Run as root on the configuration of httpdnsd.service, it reads files as the service's user: a secret that the \
-      service may not read is a mistake.
+      service may not read is a mistake. It warns if rules have sets and the service lacks the right to change them.
 
       Example: httpdnsd check
       Example: httpdnsd check ./httpdnsd.toml
@@ -49,6 +49,10 @@ struct CheckCommand: ParsableCommand {
     warnings += TableFile.problems(loaded.configuration).map { "\(path): \($0)" }
     if let problem = HostsReading.problem(loaded.configuration) {
       warnings.append("\(path): names.hosts_file: \(problem)")
+    }
+    if loaded.configuration.rules.contains(where: { !$0.sets.isEmpty }), service?.mayChangeSets == false {
+      let remedy = "install its drop-in httpdnsd-sets.conf"
+      warnings.append("\(path): sets: httpdnsd.service may not change firewall sets; \(remedy)")
     }
     for warning in warnings { Console.error("warning: \(warning)") }
     print("\(path): no mistakes\(warnings.isEmpty ? "" : ", \(counted(warnings.count, "warning"))")")

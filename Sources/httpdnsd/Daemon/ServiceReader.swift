@@ -10,6 +10,8 @@ import SystemSetup
 struct ServiceReader {
   var name: String { account.name }
 
+  /// Whether the service may change firewall sets.
+  let mayChangeSets: Bool
   private let account: UserAccount
   private var groups: [gid_t]
 
@@ -25,6 +27,7 @@ struct ServiceReader {
       return nil
     }
     self.account = account
+    mayChangeSets = unit.grants("CAP_NET_ADMIN")
     let count = getgroups(0, nil)
     groups = [gid_t](repeating: 0, count: Int(max(count, 0)))
     guard count >= 0, getgroups(count, &groups) == count else { return nil }
