@@ -101,7 +101,7 @@ let layer2: [Target] =
   + module(
     "Ranking",
     ["DNSWire", "EventLoop", "Configuration", "Files", "FairShares", "MessageCache", "Routing", "Probing"])
-  + module("Store", ["EventLoop", "Streams", "Ciphers", logging], tests: ["Files"])
+  + module("Store", ["EventLoop", "Streams", "Ciphers", "Configuration", logging], tests: ["Files"])
   + module("FairShares", ["DNSWire", "CHotPath", "PublicSuffixes"])
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
   + module("FirewallSets", ["EventLoop", "DNSWire", "Configuration", "Routing", "CFirewall"], tests: ["JSON"])

@@ -140,12 +140,21 @@ extension Configuration.StoreURL {
   }
 }
 
+extension Configuration.StoreEndpoint: CustomStringConvertible {
+  /// `/run/redis.sock`, `redis.example:6379` or `[2001:db8::1]:6379`.
+  public var description: String {
+    switch self {
+    case .host(let host, let port): "\(host.urlText):\(port)"
+    case .socket(let path): path
+    }
+  }
+}
+
 extension Configuration.StoreURL: CustomStringConvertible {
   /// The text with port and database; `…@` replaces user and password.
   public var description: String {
     switch endpoint {
-    case .host(let host, let port):
-      "\(scheme)://\(user == nil && password == nil ? "" : "…@")\(host.urlText):\(port)/\(database)"
+    case .host: "\(scheme)://\(user == nil && password == nil ? "" : "…@")\(endpoint)/\(database)"
     case .socket(let path): "unix://\(shownText(path))?db=\(database)"
     }
   }

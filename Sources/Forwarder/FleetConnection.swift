@@ -60,7 +60,7 @@ final class FleetConnection {
     let finder = StoreFinder(
       client: parts.localClient, bootstrap: settings.fleet.bootstrap.map { PlainResolver($0) }, local: parts.local,
       nat64: parts.nat64, loop: loop)
-    let store = StoreSettings(settings)
+    let store = StoreSettings(settings.url, settings.fleet)
     let log: (StoreEvent) -> Void = { logger.log(level: $0.level, "\($0.text)") }
     client = StoreClient(store, on: loop, resolve: finder.resolve, note: log)
     flushes = StoreStream(store, on: loop, resolve: finder.resolve, note: log)
@@ -148,23 +148,6 @@ final class FleetConnection {
   }
 }
 
-extension StoreSettings {
-  fileprivate init(_ settings: FleetConnection.Settings) {
-    let (url, fleet) = (settings.url, settings.fleet)
-    switch url.endpoint {
-    case .socket(let path): self.init(address: .unix(path))
-    case .host(let host, let port):
-      self.init(address: .tcp(host: host.text, port: port))
-      if url.scheme == .rediss { tlsName = fleet.tlsName ?? host.text }
-    }
-    authorityFile = fleet.caFile ?? ""
-    user = fleet.user ?? ""
-    password = fleet.password ?? Secret("")
-    database = url.database
-    (timeout, connectTimeout) = (fleet.timeout, fleet.connectTimeout)
-  }
-}
-
 /// Finds the store's addresses by plain resolvers, never by this daemon itself.
 private struct StoreFinder {
   let client: LocalDNSClient
@@ -175,17 +158,19 @@ private struct StoreFinder {
 
   private static let timeout = Duration.seconds(2)
 
-  func resolve(_ host: String) async -> [SocketAddress] {
-    guard !Configuration.StoreURL.isLocal(host) else {
+  func resolve(_ host: Host) async -> [SocketAddress] {
+    guard !Configuration.StoreURL.isLocal(host.text) else {
       return [[127, 0, 0, 1], [UInt8](repeating: 0, count: 15) + [1]].compactMap { SocketAddress(octets: $0, port: 0) }
     }
-    if let address = IPAddress(text: host) { return reached([address]) }
-    guard let name = DomainName(text: host) else { return [] }
-    // One for each connection, so that addresses are never from an earlier look-up.
-    let lookUp = HostLookUp(name, types: [.a, .aaaa], client: client, loop: loop) { [bootstrap, local] in
-      bootstrap.isEmpty ? local.addresses : bootstrap
+    switch host {
+    case .address(let address): return reached([address])
+    case .name(let name):
+      // One for each connection, so that addresses are never from an earlier look-up.
+      let lookUp = HostLookUp(name, types: [.a, .aaaa], client: client, loop: loop) { [bootstrap, local] in
+        bootstrap.isEmpty ? local.addresses : bootstrap
+      }
+      return reached(await lookUp.addresses(timeout: StoreFinder.timeout) ?? [])
     }
-    return reached(await lookUp.addresses(timeout: StoreFinder.timeout) ?? [])
   }
 
   /// The addresses as this network reaches them.

@@ -4,6 +4,7 @@
 // the next attempt, after 1 to 30 s if callers have requested the store since the last one, otherwise after 10 minutes,
 // so that an idle daemon rarely wakes up.
 
+import Configuration
 import EventLoop
 import Logging
 
@@ -293,14 +294,14 @@ public final class StoreClient: StoreLink {
     // The new connection may be to another store: forget what was refused.
     (writeFailure, writesPausedUntil, refusedCommands) = (nil, nil, [:])
     if let complaint { pauseWrites(complaint) }
-    if time <= dialer.settings.timeout { comeUp(time) } else { check() }
+    if time <= dialer.settings.fleet.timeout { comeUp(time) } else { check() }
   }
 
   /// Sends a PING; the store is up again if it is answered in time.
   private func check() {
     set(.checking)
     let begin = loop.now
-    let time = dialer.settings.timeout
+    let time = dialer.settings.fleet.timeout
     let isSent = connection?.send(StoreCommand.ping.words(), timeout: time) { [weak self] result in
       self?.checked(result, since: begin)
     }
@@ -317,7 +318,7 @@ public final class StoreClient: StoreLink {
       // A store that cannot save to its disk refuses PING, too.
       if error.kind == .writes { comeUp(loop.now - begin) }
       if error.kind == .command { open(.down, .warning, "PING failed: \(text)") }
-    case .failure(.timeout): checkFailed("no reply to PING within \(brief(dialer.settings.timeout))")
+    case .failure(.timeout): checkFailed("no reply to PING within \(brief(dialer.settings.fleet.timeout))")
     case .failure: break
     }
   }

@@ -4,13 +4,14 @@
 // arrived and is dropped, so that no reply is matched to another command.
 
 import Ciphers
+import Configuration
 import EventLoop
 import Glibc
 import Streams
 
 /// Resolves the store's host name. Ports of the results are ignored. If `host` is an IP address, an empty result means
 /// that address.
-public typealias StoreResolver = (_ host: String) async -> [SocketAddress]
+public typealias StoreResolver = (_ host: Host) async -> [SocketAddress]
 
 /// A connection. Owned by its client or stream, which closes it. Loop thread only.
 final class StoreConnection {
@@ -65,7 +66,7 @@ final class StoreConnection {
     self.loop = loop
     self.report = report
     reader = RESPReader(limit: replyLimit)
-    deadline.set(after: settings.connectTimeout, on: loop, for: self) { $0.timeOut() }
+    deadline.set(after: settings.fleet.connectTimeout, on: loop, for: self) { $0.timeOut() }
     locate(resolve)
   }
 
@@ -132,15 +133,15 @@ final class StoreConnection {
 
   private func locate(_ resolve: @escaping StoreResolver) {
     switch settings.address {
-    case .unix(let path):
+    case .socket(let path):
       connect(to: SocketAddress(unixPath: path).map { [$0] } ?? [], or: "invalid path of a Unix socket")
-    case .tcp(let host, let port):
-      let literal = SocketAddress(text: host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)")
+    case .host(let host, let port):
+      let literal = SocketAddress(text: settings.address.description)
       loop.startTask { [weak self] in
         var found = await resolve(host).compactMap { SocketAddress(octets: $0.octets, port: port) }
         if found.isEmpty, let literal { found = [literal] }
         guard let self, !isClosed else { return }
-        connect(to: found, or: "'\(host)' has no address")
+        connect(to: found, or: "'\(host.text)' has no address")
       }
     }
   }
@@ -151,7 +152,8 @@ final class StoreConnection {
       return
     }
     connector = Connector(
-      to: order.sorted(addresses), within: settings.connectTimeout, userTimeout: StoreConnection.userTimeout, on: loop
+      to: order.sorted(addresses), within: settings.fleet.connectTimeout, userTimeout: StoreConnection.userTimeout,
+      on: loop
     ) { [weak self] result in
       self?.connector = nil
       switch result {
@@ -188,7 +190,7 @@ final class StoreConnection {
 
   /// Whether missing TLS can be the reason that the store closed the connection.
   private var mayRequireTLS: Bool {
-    if case .tcp = settings.address { tls == nil } else { false }
+    if case .host = settings.address { tls == nil } else { false }
   }
 
   // MARK: - The first commands
@@ -196,9 +198,9 @@ final class StoreConnection {
   /// Sends AUTH, SELECT and PING in one write, as far as the settings need them.
   private func introduce() {
     var commands: [[[UInt8]]] = []
-    let password = settings.password.reveal
-    if !settings.user.isEmpty {
-      commands.append(StoreCommand.auth.words(settings.user.utf8, password))
+    let password = settings.fleet.password?.reveal ?? []
+    if let user = settings.fleet.user {
+      commands.append(StoreCommand.auth.words(user.utf8, password))
     } else if !password.isEmpty {
       commands.append(StoreCommand.auth.words(password))
     }

@@ -1,5 +1,6 @@
 // StoreDialer.swift -- makes the connections of one client or stream.
 
+import Configuration
 import EventLoop
 import Streams
 
@@ -52,11 +53,12 @@ final class StoreDialer {
   /// Reads the trusted certificates, if their file has changed.
   private func renewTLS(for name: String) throws(StoreFault) {
     let trust: TrustStore
+    let file = settings.fleet.caFile ?? ""
     do throws(TrustFailure) {
-      trust = try .load(extra: settings.authorityFile)
+      trust = try .load(extra: file)
     } catch {
       throw .tls(
-        error == .noMemory ? "no memory" : "\(settings.authorityFile): unreadable, or contains no PEM certificate")
+        error == .noMemory ? "no memory" : "\(file): unreadable, or contains no PEM certificate")
     }
     guard tls?.trust !== trust else { return }
     tls = TLSClient(name, trust, resumes: false)

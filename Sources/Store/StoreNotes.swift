@@ -3,6 +3,7 @@
 // The last line about whether the store is used always matches its state: if the state changes faster than the limit,
 // the state at the end of the minute is logged.
 
+import Configuration
 import EventLoop
 import Logging
 
@@ -21,7 +22,7 @@ final class StoreNotes {
   private static let interval = Duration.seconds(60)
   private static let changeLimit = 8
 
-  private let address: StoreAddress
+  private let address: Configuration.StoreEndpoint
   private let loop: any Loop
   private let pass: (StoreEvent) -> Void
   private var last: [Kind: BootInstant] = [:]
@@ -36,7 +37,9 @@ final class StoreNotes {
   /// - Parameters:
   ///   - isUp: the initial state, which is not logged; nil to log the first state.
   ///   - pass: called with each line.
-  init(_ address: StoreAddress, isUp: Bool? = nil, on loop: any Loop, _ pass: @escaping (StoreEvent) -> Void) {
+  init(
+    _ address: Configuration.StoreEndpoint, isUp: Bool? = nil, on loop: any Loop, _ pass: @escaping (StoreEvent) -> Void
+  ) {
     (self.address, self.isUp, self.loop, self.pass) = (address, isUp, loop, pass)
   }
 

@@ -47,16 +47,16 @@ import Testing
     try onLoop { loop in
       let store = try ScriptedStore(on: loop)
       var settings = store.settings
-      settings.user = "httpdnsd"
-      settings.password = Secret("secret")
+      settings.fleet.user = "httpdnsd"
+      settings.fleet.password = Secret("canary")
       settings.database = 3
       let scene = ClientScene(settings, on: loop)
       try await scene.up(loop)
-      #expect(store.commands == [["AUTH", "httpdnsd", "secret"], ["SELECT", "3"], ["PING"]])
-      #expect(!"\(settings) \(settings.password)".contains("secret"))
+      #expect(store.commands == [["AUTH", "httpdnsd", "canary"], ["SELECT", "3"], ["PING"]])
+      #expect(!"\(settings) \(settings.fleet.password!)".contains("canary"))
       var dumped = ""
       dump(settings, to: &dumped)
-      #expect(!dumped.contains("secret"))
+      #expect(!dumped.contains("canary"))
     }
   }
 
@@ -189,7 +189,7 @@ import Testing
       #expect(await loop.until { none.client.report.lastFailure == "cannot connect: 'store.test' has no address" })
       // On the first address nothing listens.
       let scene = ClientScene(settings, on: loop) { name in
-        name == "store.test" ? ["127.0.0.7:1", "127.0.0.1:2"].compactMap { SocketAddress(text: $0) } : []
+        name.text == "store.test" ? ["127.0.0.7:1", "127.0.0.1:2"].compactMap { SocketAddress(text: $0) } : []
       }
       try await scene.up(loop)
     }

@@ -76,7 +76,7 @@ import Testing
     try onLoop { loop in
       let timers = loop.timers.count
       let waiting = Waiting()
-      var scene: ClientScene? = ClientScene(StoreSettings(address: .tcp(host: "store.test", port: 1)), on: loop) { _ in
+      var scene: ClientScene? = ClientScene(StoreSettings(at: .tcp(host: "store.test", port: 1)), on: loop) { _ in
         await withCheckedContinuation { waiting.continuation = $0 }
         return [SocketAddress(text: "127.0.0.1:1")!]
       }
@@ -95,7 +95,7 @@ import Testing
     path: String
   ) throws {
     try onLoop { loop in
-      let scene = ClientScene(StoreSettings(address: .unix(path)), on: loop)
+      let scene = ClientScene(StoreSettings(at: .socket(path: path)), on: loop)
       scene.client.start()
       #expect(await loop.until { scene.client.report.lastFailure != nil })
       let isShort = path.hasPrefix("/")
@@ -110,11 +110,11 @@ import Testing
     try onLoop { loop in
       let store = try ScriptedStore(on: loop)
       var settings = store.settings
-      settings.password = Secret("p")
+      settings.fleet.password = Secret("p")
       let first = ClientScene(settings, on: loop)
       try await first.up(loop)
-      settings.password = Secret("")
-      settings.user = "u"
+      settings.fleet.password = Secret("")
+      settings.fleet.user = "u"
       let second = ClientScene(settings, on: loop)
       try await second.up(loop)
       #expect(store.commands == [["AUTH", "p"], ["PING"], ["AUTH", "u", ""], ["PING"]])
@@ -148,7 +148,7 @@ import Testing
     try onLoop { loop in
       let store = try ScriptedStore(on: loop) { _ in .nothing }
       var settings = store.settings
-      settings.timeout = .zero
+      settings.fleet.timeout = .zero
       let scene = ClientScene(settings, on: loop)
       scene.client.start()
       #expect(await loop.until { store.commands.count == 1 })

@@ -150,7 +150,7 @@ import Testing
       let store = try ScriptedStore(on: loop)
       store.script = { $0[0] == "AUTH" ? .error(error) : ScriptedStore.usual($0) }
       var settings = store.settings
-      settings.password = Secret("wrong")
+      settings.fleet.password = Secret("wrong")
       let scene = ClientScene(settings, on: loop)
       scene.client.start()
       #expect(await loop.until { scene.events.count == 1 })

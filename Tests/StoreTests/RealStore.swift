@@ -40,9 +40,9 @@ final class RealStore: Sendable {
   }
 
   var settings: StoreSettings {
-    var settings = StoreSettings(address: .unix(folder.path(of: "socket")))
-    settings.timeout = .seconds(5)
-    settings.connectTimeout = .seconds(10)
+    var settings = StoreSettings(at: .socket(path: folder.path(of: "socket")))
+    settings.fleet.timeout = .seconds(5)
+    settings.fleet.connectTimeout = .seconds(10)
     return settings
   }
 

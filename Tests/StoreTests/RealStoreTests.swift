@@ -80,8 +80,8 @@ import Testing
     let store = try RealStore(server, ["user default off", "user httpdnsd on >right ~httpdnsd:* \(rights)"])
     try onLoop { loop in
       var settings = store.settings
-      settings.user = "httpdnsd"
-      settings.password = Secret("right")
+      settings.fleet.user = "httpdnsd"
+      settings.fleet.password = Secret("right")
       let scene = ClientScene(settings, on: loop)
       try await scene.up(loop)
       #expect(await scene.client.ask("SET", "httpdnsd:1:k", "v") == .success(.status("OK")))
@@ -96,7 +96,7 @@ import Testing
         #expect(error.hasPrefix("NOPERM"))
       }
       #expect(scene.client.isUp)
-      settings.password = Secret("wrong")
+      settings.fleet.password = Secret("wrong")
       let wrong = ClientScene(settings, on: loop)
       wrong.client.start()
       let without = ClientScene(store.settings, on: loop)
@@ -202,10 +202,10 @@ import Testing
   }
 
   private func settings(_ port: UInt16, name: String, authority: String) -> StoreSettings {
-    var settings = StoreSettings(address: .tcp(host: "127.0.0.1", port: port))
-    settings.timeout = .seconds(5)
-    settings.connectTimeout = .seconds(10)
-    (settings.tlsName, settings.authorityFile) = (name, authority)
+    var settings = StoreSettings(at: .tcp(host: "127.0.0.1", port: port))
+    settings.fleet.timeout = .seconds(5)
+    settings.fleet.connectTimeout = .seconds(10)
+    (settings.tlsName, settings.fleet.caFile) = (name, authority)
     return settings
   }
 

@@ -35,10 +35,10 @@ final class ScriptedStore {
   /// How many connections are open.
   var connectionCount: Int { connections.count }
   var settings: StoreSettings {
-    var settings = StoreSettings(address: .tcp(host: "127.0.0.1", port: port))
+    var settings = StoreSettings(at: .tcp(host: "127.0.0.1", port: port))
     // The machine may be busy; what has to be late never comes, and what has to come does not wait for it.
-    settings.timeout = .seconds(5)
-    settings.connectTimeout = .seconds(10)
+    settings.fleet.timeout = .seconds(5)
+    settings.fleet.connectTimeout = .seconds(10)
     return settings
   }
 

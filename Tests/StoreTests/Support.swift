@@ -1,5 +1,6 @@
 // Support.swift -- a client of a store and what it said, and waiting for replies.
 
+import Configuration
 import EventLoop
 import Store
 import TestSupport
@@ -43,6 +44,19 @@ extension StoreLink {
       post(words.map { Array($0.utf8) }) { continuation.resume(returning: $0) }
     }
   }
+}
+
+extension StoreSettings {
+  /// The settings of a store without TLS; the others have their defaults.
+  init(at address: Configuration.StoreEndpoint) {
+    self.init(try! Configuration.StoreURL(text: "redis://127.0.0.1"), Configuration().fleet)
+    self.address = address
+  }
+}
+
+extension Configuration.StoreEndpoint {
+  /// A host name or IP address as text, and a TCP port.
+  static func tcp(host: String, port: UInt16) -> Configuration.StoreEndpoint { .host(Host(text: host)!, port: port) }
 }
 
 /// A value of octets from a text.
