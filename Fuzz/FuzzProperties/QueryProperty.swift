@@ -1,5 +1,6 @@
 // QueryProperty.swift -- every query is answered, handed on or rightly dropped, and every reply is fit for its query.
 
+import Configuration
 import DNSWire
 import EventLoop
 import Frontend
@@ -32,7 +33,7 @@ public final class QueryProperty: Property {
     let routes = (0..<Route.Number.firstRule).map { number in
       let ofNetwork = [Route.Number.network, Route.Number.portal, Route.Number.loopProbe].contains(number)
       var route = Route(
-        providers: ofNetwork ? [] : [0], localServers: LocalServers([.system]), fallsBack: true, ttl: bounds)
+        providers: ofNetwork ? [] : [0], localServers: [.system], fallsBack: true, ttl: bounds)
       route.belongsToNetwork = number != Route.Number.standard
       return route
     }

@@ -104,10 +104,10 @@ package final class Forwarder {
     let configuration = preparation.configuration
     let local = LocalDNSUpstream(
       client, on: loop, systemServers: preparation.system.servers,
-      configured: LocalServers(configuration.localDNS.servers),
+      configured: configuration.localDNS.servers,
       others: preparation.plan.routes.map(\.localServers), loopGuard: loopGuard)
     self.local = local
-    let systemServers = { local.addresses(LocalServers([LocalServers.Entry.system])) }
+    let systemServers = { local.addresses([.system]) }
     nat64 = NAT64(client, on: loop, servers: systemServers)
     factory = ProviderFactory(
       loop: loop, localClient: client, systemServers: systemServers, localServers: [], nat64: nat64,
@@ -291,7 +291,7 @@ package final class Forwarder {
     self.providers = providers
     let (configuration, routes) = (preparation.configuration, preparation.plan.routes)
     let servers = local.allServers
-    local.use(configured: LocalServers(configuration.localDNS.servers), others: routes.map(\.localServers))
+    local.use(configured: configuration.localDNS.servers, others: routes.map(\.localServers))
     nat64.follow(configuration.names.dns64)
     let resolved = ResolverConfiguration(
       ResolverSettings(configuration, routes), providers.upstreams, providerNumbers: preparation.providerNumbers)

@@ -20,14 +20,14 @@ package struct NetworkView: Sendable {
   package init(_ configuration: Configuration) {
     let listeners = configuration.listen.addresses.map { SocketAddress($0) }
     let system = SystemResolvers(notAt: listeners)
-    let localDNS = LocalServers(configuration.localDNS.servers)
+    let localDNS = configuration.localDNS.servers
     let servers = localDNS.addresses(system: system.servers)
     let all = configuration.rules.reduce(servers) { found, rule in
-      found + LocalServers(rule.servers).addresses(system: []).filter { !found.contains($0) }
+      found + rule.servers.addresses(system: []).filter { !found.contains($0) }
     }
     let ownership = Dictionary(uniqueKeysWithValues: all.map { ($0, SystemResolvers.ownership(of: $0, listeners)) })
     self.servers = servers.filter { ownership[$0] != .ours }.map(\.description)
-    let omitted = localDNS.entries.contains(.system) ? system.omitted : []
+    let omitted = localDNS.contains(.system) ? system.omitted : []
     remarks =
       omitted.map { "leaves out \($0.server): \($0.reason)" }
       + all.compactMap { server in

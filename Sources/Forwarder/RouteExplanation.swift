@@ -74,7 +74,7 @@ extension Forwarder {
     guard case .route(let number) = decision else { return "answered by httpdnsd itself" }
     let route = preparation.plan.routes[Int(number)]
     let names = route.providers.map { configuration.providers[$0].name }.joined(separator: ", ")
-    let hasLocalDNS = !route.localServers.entries.isEmpty
+    let hasLocalDNS = !route.localServers.isEmpty
     guard !route.providers.isEmpty else { return hasLocalDNS ? "LocalDNS" : "no upstream" }
     guard hasLocalDNS else { return names }
     let fallback = route.fallsBack ? "; LocalDNS when \(route.providers.count == 1 ? "it fails" : "they fail")" : ""

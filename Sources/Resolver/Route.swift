@@ -9,7 +9,7 @@ package struct Route: Sendable {
   /// The providers to ask, in order, as indices into the resolver's upstreams.
   package var providers: [Int]
   /// The plain resolvers to ask, as a fallback or instead of providers; empty for none.
-  package var localServers: LocalServers
+  package var localServers: [Configuration.LocalServer]
   /// Whether LocalDNS may answer if no provider did.
   package var fallsBack: Bool
   /// Whether the names belong to the network: without LocalDNS they get NXDOMAIN (RFC 8375, RFC 6303).
@@ -57,13 +57,13 @@ package struct Route: Sendable {
   /// The placeholder for a number that no name uses.
   package static let unused: Route = {
     let bounds = TTLBounds(lowest: 0, highest: 0, highestNegative: 0, highestFallback: 0)
-    var route = Route(providers: [], localServers: LocalServers([LocalServers.Entry]()), fallsBack: false, ttl: bounds)
+    var route = Route(providers: [], localServers: [], fallsBack: false, ttl: bounds)
     route.isUnused = true
     return route
   }()
 
   /// The other properties have their defaults.
-  package init(providers: [Int], localServers: LocalServers, fallsBack: Bool, ttl: TTLBounds) {
+  package init(providers: [Int], localServers: [Configuration.LocalServer], fallsBack: Bool, ttl: TTLBounds) {
     self.providers = providers
     self.localServers = localServers
     self.fallsBack = fallsBack

@@ -246,11 +246,11 @@ package protocol TransferObserver: AnyObject {
 /// LocalDNS as an upstream.
 package protocol LocalUpstream: AnyObject {
   /// Whether the list has any server to ask.
-  func hasServers(_ servers: LocalServers) -> Bool
+  func hasServers(_ servers: [Configuration.LocalServer]) -> Bool
   /// The current addresses of the configured resolvers.
   var addresses: [PlainResolver] { get }
   /// Asks the servers in order, within `timeout`.
   func ask(
-    _ question: HTTPDNSQuestion, _ servers: LocalServers, timeout: Duration
+    _ question: HTTPDNSQuestion, _ servers: [Configuration.LocalServer], timeout: Duration
   ) async -> Result<UpstreamAnswer, UpstreamFailure>
 }

@@ -65,7 +65,7 @@ final class ResolverScene: @unchecked Sendable {
 
   /// The fixed routes, all providers in order on the first.
   static func routes(providers: Int, bounds: TTLBounds = bounds) -> [Route] {
-    let local = LocalServers([LocalServers.Entry.system])
+    let local = [Configuration.LocalServer.system]
     let standard = Route(providers: Array(0..<providers), localServers: local, fallsBack: true, ttl: bounds)
     var network = Route(providers: [], localServers: local, fallsBack: true, ttl: bounds)
     network.isNetwork = true
@@ -77,7 +77,7 @@ final class ResolverScene: @unchecked Sendable {
     portal.ttl.highest = 10
     portal.ttl.highestNegative = 10
     let loopProbe = Route(
-      providers: [], localServers: LocalServers([LocalServers.Entry.system]), fallsBack: false, ttl: bounds)
+      providers: [], localServers: [.system], fallsBack: false, ttl: bounds)
     var search = standard
     search.search = .afterNXDOMAIN
     search.belongsToNetwork = true

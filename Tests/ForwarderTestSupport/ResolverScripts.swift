@@ -170,10 +170,10 @@ final class ScriptedLocalDNS: LocalUpstream, @unchecked Sendable {
 
   var addresses: [PlainResolver] { isThere ? [PlainResolver(SocketAddress(text: "192.0.2.53:53")!)] : [] }
 
-  func hasServers(_ servers: LocalServers) -> Bool { isThere && !servers.entries.isEmpty }
+  func hasServers(_ servers: [Configuration.LocalServer]) -> Bool { isThere && !servers.isEmpty }
 
   func ask(
-    _ question: HTTPDNSQuestion, _ servers: LocalServers, timeout: Duration
+    _ question: HTTPDNSQuestion, _ servers: [Configuration.LocalServer], timeout: Duration
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     let step = script(question, asked.count)
     asked.append(ScriptedQuestion(question: question, at: loop.now, deadline: loop.now + timeout))
@@ -204,7 +204,7 @@ final class ScriptedLocalDNS: LocalUpstream, @unchecked Sendable {
       response.header.ad = answer.isAuthenticated
       return response
     }
-    let list = LocalServers([LocalServers.Entry.system])
+    let list = [Configuration.LocalServer.system]
     return await LocalDNSUpstream(
       LocalDNSClient(over: laboratory), on: loop, systemServers: resolvers, configured: list
     ).ask(question, list, timeout: .seconds(1))

@@ -23,7 +23,7 @@ private struct Scene {
     laboratory = Laboratory(on: loop)
     let local = LocalDNSUpstream(
       LocalDNSClient(over: laboratory), on: loop, systemServers: setUp(laboratory),
-      configured: LocalServers([LocalServers.Entry.system]))
+      configured: [.system])
     scene = ResolverScene(on: loop, [], local: local)
   }
 

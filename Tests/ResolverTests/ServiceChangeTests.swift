@@ -1,5 +1,6 @@
 // ServiceChangeTests.swift -- a resolver that is given another configuration while clients wait and ask.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
@@ -29,7 +30,7 @@ import Testing
   }
 
   private func route(to provider: Int) -> Route {
-    let system = LocalServers([LocalServers.Entry.system])
+    let system = [Configuration.LocalServer.system]
     return Route(providers: [provider], localServers: system, fallsBack: true, ttl: ResolverScene.bounds)
   }
 

@@ -1,5 +1,6 @@
 // LocalDNSUpstreamTests.swift -- what a failure of LocalDNS is called in the log, and what it gives rise to.
 
+import Configuration
 import DNSWire
 import EventLoop
 import Glibc
@@ -27,7 +28,7 @@ import Testing
     let transport = SilentTransport()
     let loopGuard = LoopGuard(transport, loop: loop, logger: Logger(label: "quiet") { _ in SwiftLogNoOpLogHandler() })
     let server = PlainResolver(SocketAddress(octets: [192, 0, 2, 53], port: 53)!)
-    let servers = LocalServers([.address(server)])
+    let servers = [Configuration.LocalServer(server)]
     let upstream = LocalDNSUpstream(
       transport, on: loop, systemServers: [], configured: servers, loopGuard: loopGuard)
     let question = HTTPDNSQuestion(name: DomainName(text: "www.example.com")!, type: .a)

@@ -26,7 +26,7 @@ private final class GuardScene: @unchecked Sendable {
     loopGuard = LoopGuard(
       client, loop: loop, listeners: listeners.map { SocketAddress(text: $0)! }, logger: lines.logger)
     upstream = LocalDNSUpstream(
-      client, on: loop, systemServers: servers, configured: LocalServers([LocalServers.Entry.system]),
+      client, on: loop, systemServers: servers, configured: [.system],
       loopGuard: loopGuard)
     for server in servers { laboratory.servers[server.address] = LabZone(["nas.lan": "192.0.2.9"]).server }
   }
@@ -43,7 +43,7 @@ private final class GuardScene: @unchecked Sendable {
     let begin = loop.now
     let question = HTTPDNSQuestion(name: DomainName(text: "nas.lan")!, type: .a)
     let result = loop.run { [upstream] in
-      await upstream.ask(question, LocalServers([LocalServers.Entry.system]), timeout: .seconds(2))
+      await upstream.ask(question, [.system], timeout: .seconds(2))
     }
     return ((try? result.get())?.answer.answers.first?.rdata, loop.now - begin)
   }
@@ -129,7 +129,7 @@ private final class GuardScene: @unchecked Sendable {
     let scene = GuardScene(docker, listeners: wildcards)
     _ = scene.probe()
     #expect(scene.upstream.addresses.isEmpty)
-    #expect(scene.upstream.hasServers(LocalServers([LocalServers.Entry.system])))
+    #expect(scene.upstream.hasServers([.system]))
     #expect(scene.ask() == ([192, 0, 2, 9], .milliseconds(20)))
     let line = "LocalDNS server 127.0.0.11:53 may be httpdnsd itself; it is used unless a probe comes back within 1 s"
     #expect(scene.lines.all == ["info \(line)"])
@@ -157,7 +157,7 @@ private final class GuardScene: @unchecked Sendable {
     }
     _ = scene.probe()
     #expect(scene.ask() == (nil, .zero))
-    #expect(!scene.upstream.hasServers(LocalServers([LocalServers.Entry.system])))
+    #expect(!scene.upstream.hasServers([.system]))
     #expect(scene.laboratory.queries.values.joined().allSatisfy { $0.question.type == .txt })
   }
 

@@ -23,10 +23,10 @@ extension Route {
   /// - Parameter providers: the meanings of the providers' numbers.
   func meaning(_ providers: [String]) -> String {
     let asked = self.providers.map { "(\(providers[$0]))" }.joined(separator: " ")
-    let local = localServers.entries.map { entry in
-      switch entry {
+    let local = localServers.map { server in
+      switch server {
       case .system: "system"
-      case .address(let address): address.description
+      case .resolver(let resolver): PlainResolver(resolver).description
       }
     }
     let search = search == .ignore ? "" : " search=\(search.rawValue)"

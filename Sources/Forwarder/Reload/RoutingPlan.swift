@@ -90,7 +90,7 @@ package struct RoutingPlan: Sendable {
   }
 
   private static func fixedRoutes(_ configuration: Configuration) -> [Route] {
-    let local = LocalServers(configuration.localDNS.servers)
+    let local = configuration.localDNS.servers
     let bounds = TTLBounds(configuration)
     var standard = Route(
       providers: Array(configuration.providers.indices), localServers: local,
@@ -110,7 +110,7 @@ package struct RoutingPlan: Sendable {
     portal.ttl.highestNegative = min(10, bounds.highestNegative)
     portal.ttl.lowest = 0
     let loopProbe = Route(
-      providers: [], localServers: LocalServers([LocalServers.Entry]()), fallsBack: false, ttl: bounds)
+      providers: [], localServers: [], fallsBack: false, ttl: bounds)
     var search = standard
     search.search = configuration.localDNS.searchDomains
     // What the network adds is valid only on that network.
@@ -128,7 +128,7 @@ package struct RoutingPlan: Sendable {
   }
 
   private static func target(of rule: Configuration.Rule, _ configuration: Configuration) -> Target {
-    let defaults = LocalServers(configuration.localDNS.servers)
+    let defaults = configuration.localDNS.servers
     var route: Route
     switch rule.use {
     case .nxdomain: return .local(.nxDomain)
@@ -136,10 +136,10 @@ package struct RoutingPlan: Sendable {
     case .refused: return .local(.refused)
     case .pinned: return .local(.pinned(rule.addresses))
     case .localDNS:
-      let servers = rule.servers.isEmpty ? defaults : LocalServers(rule.servers)
+      let servers = rule.servers.isEmpty ? defaults : rule.servers
       route = Route(providers: [], localServers: servers, fallsBack: true, ttl: TTLBounds(configuration))
       route.filtersPrivate = false
-      route.isConfined = servers.entries.contains(.system)
+      route.isConfined = servers.contains(.system)
     case .standard where !rule.hasTerms: return .local(.standard(Route.Number.standard))
     case .standard, .providers:
       var providers = Array(configuration.providers.indices)

@@ -150,8 +150,8 @@ extension ResolverConsole {
 
   private func opinion(ofResolver server: PlainResolver, on question: HTTPDNSQuestion) async -> Opinion {
     let began = BootInstant.now
-    let servers = LocalServers([.address(server)])
-    let result = await local?.ask(question, servers, timeout: configuration.settings.localTimeout)
+    let result = await local?.ask(
+      question, [Configuration.LocalServer(server)], timeout: configuration.settings.localTimeout)
     return Opinion(
       .localDNS(server.description), question.type, took: .now - began,
       Opinion.Answer(result ?? .failure(.noServer), question.type))

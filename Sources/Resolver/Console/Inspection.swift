@@ -83,7 +83,7 @@ extension ResolverConsole {
 
   private func upstreamNames(_ number: UInt16) -> [String] {
     guard let route = configuration.route(number) else { return [] }
-    let usesLocal = route.fallsBack && !route.localServers.entries.isEmpty
+    let usesLocal = route.fallsBack && !route.localServers.isEmpty
     return route.providers.map { upstreams[$0].name } + (usesLocal ? ["localdns"] : [])
   }
 

@@ -1,5 +1,6 @@
 // LocalDNSUpstream.swift -- the network's plain resolvers as an upstream. Resolver's loop only.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
@@ -11,8 +12,8 @@ package final class LocalDNSUpstream: LocalUpstream {
   private let loop: any Loop
   /// The resolvers that the network announces, without our own addresses.
   package var systemServers: [PlainResolver]
-  private var configured: LocalServers
-  private var others: [LocalServers]
+  private var configured: [Configuration.LocalServer]
+  private var others: [[Configuration.LocalServer]]
   private let loopGuard: LoopGuard?
 
   /// - Parameters:
@@ -21,8 +22,8 @@ package final class LocalDNSUpstream: LocalUpstream {
   ///   - others: the resolvers of routing rules.
   ///   - loopGuard: excludes servers that forward queries back to us.
   package init(
-    _ client: any LocalDNSTransport, on loop: any Loop, systemServers: [PlainResolver], configured: LocalServers,
-    others: [LocalServers] = [], loopGuard: LoopGuard? = nil
+    _ client: any LocalDNSTransport, on loop: any Loop, systemServers: [PlainResolver], configured: [Configuration.LocalServer],
+    others: [[Configuration.LocalServer]] = [], loopGuard: LoopGuard? = nil
   ) {
     self.client = client
     self.loop = loop
@@ -39,14 +40,14 @@ package final class LocalDNSUpstream: LocalUpstream {
   }
 
   /// Switches to another configuration after a reload.
-  package func use(configured: LocalServers, others: [LocalServers]) {
+  package func use(configured: [Configuration.LocalServer], others: [[Configuration.LocalServer]]) {
     loop.assertCurrent()
     self.configured = configured
     self.others = others
   }
 
   /// Whether any list includes the resolvers of the network.
-  package var usesSystemServers: Bool { ([configured] + others).contains { $0.entries.contains(.system) } }
+  package var usesSystemServers: Bool { ([configured] + others).contains { $0.contains(.system) } }
 
   /// Every server that may be asked, including those that forward queries back to us.
   package var allServers: [PlainResolver] {
@@ -57,19 +58,19 @@ package final class LocalDNSUpstream: LocalUpstream {
 
   package var addresses: [PlainResolver] { addresses(configured) }
 
-  package func hasServers(_ servers: LocalServers) -> Bool {
+  package func hasServers(_ servers: [Configuration.LocalServer]) -> Bool {
     known(servers).contains { loopGuard?.mayAllow($0) ?? true }
   }
 
   /// The current addresses for a list, without servers that forward queries back to us, or may do so.
-  package func addresses(_ servers: LocalServers) -> [PlainResolver] {
+  package func addresses(_ servers: [Configuration.LocalServer]) -> [PlainResolver] {
     known(servers).filter { loopGuard?.allows($0) ?? true }
   }
 
-  private func known(_ servers: LocalServers) -> [PlainResolver] { servers.addresses(system: systemServers) }
+  private func known(_ servers: [Configuration.LocalServer]) -> [PlainResolver] { servers.addresses(system: systemServers) }
 
   package func ask(
-    _ question: HTTPDNSQuestion, _ servers: LocalServers, timeout: Duration
+    _ question: HTTPDNSQuestion, _ servers: [Configuration.LocalServer], timeout: Duration
   ) async -> Result<UpstreamAnswer, UpstreamFailure> {
     loop.assertCurrent()
     let begin = loop.now

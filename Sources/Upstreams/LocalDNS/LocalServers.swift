@@ -1,50 +1,34 @@
-// LocalServers.swift -- the plain resolvers that a route uses.
+// LocalServers.swift -- the addresses of the plain resolvers that a route uses.
 
 import Configuration
 import DNSWire
 import EventLoop
 import LocalDNS
 
-/// The plain resolvers of a route, in order.
-package struct LocalServers: Sendable, Hashable {
-  /// One resolver, or the resolvers of the network.
-  package enum Entry: Sendable, Hashable {
-    /// The resolvers that the network announces.
-    case system
-    /// A resolver at a fixed address.
-    case address(PlainResolver)
-  }
-
-  /// The resolvers; an empty list means no LocalDNS.
-  package var entries: [Entry]
-
-  /// Duplicates are dropped when the list is used.
-  package init(_ entries: [Entry]) { self.entries = entries }
-
-  /// The resolvers without duplicates.
+extension [Configuration.LocalServer] {
+  /// The resolvers without duplicates; none means no LocalDNS.
   ///
   /// - Parameter system: those of the network.
   package func addresses(system: [PlainResolver]) -> [PlainResolver] {
     var addresses: [PlainResolver] = []
-    for entry in entries {
-      switch entry {
-      case .system: addresses += system.filter { !addresses.contains($0) }
-      case .address(let address): if !addresses.contains(address) { addresses.append(address) }
-      }
+    for server in self {
+      let found =
+        switch server {
+        case .system: system
+        case .resolver(let resolver): [PlainResolver(resolver)]
+        }
+      addresses += found.filter { !addresses.contains($0) }
     }
     return addresses
   }
 }
 
-extension LocalServers {
-  package init(_ servers: [Configuration.LocalServer]) {
-    self.init(
-      servers.map { server in
-        switch server {
-        case .system: .system
-        case .resolver(let resolver): .address(PlainResolver(resolver))
-        }
-      })
+extension Configuration.LocalServer {
+  /// A resolver that was found.
+  package init(_ resolver: PlainResolver) {
+    let endpoint = Endpoint(
+      address: IPAddress(octets: resolver.address.octets)!, zone: resolver.zone, port: resolver.address.port)
+    self = .resolver(Configuration.ResolverAddress(endpoint, isOverTCP: resolver.isOverTCP))
   }
 }
 

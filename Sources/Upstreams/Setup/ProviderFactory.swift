@@ -190,7 +190,7 @@ package struct ProviderFactory {
   private func resolvers(of provider: Configuration.Provider) -> () -> [PlainResolver] {
     let fixed = provider.bootstrap.map { PlainResolver($0) }
     guard fixed.isEmpty else { return { fixed } }
-    let (systemServers, localServers) = (systemServers, LocalServers(localServers))
+    let (systemServers, localServers) = (systemServers, localServers)
     return { localServers.addresses(system: systemServers()) }
   }
 
