@@ -52,7 +52,7 @@ public final class LocalDNSClient: LocalDNSTransport {
     _ question: Question, dnssecOK: Bool, checkingDisabled: Bool, servers: [PlainResolver], timeout: Duration,
     objection: @escaping (Message) -> String?
   ) async -> Result<LocalDNSAnswer, UnansweredQuestion> {
-    guard !servers.isEmpty else { return .failure(UnansweredQuestion(.noServer)) }
+    guard !servers.isEmpty else { return .failure(UnansweredQuestion(reason: .noServer)) }
     let asked = PlainQuestion(question: question, dnssecOK: dnssecOK, checkingDisabled: checkingDisabled)
     return await OrderedQuestion(self, asked, servers, timeout: timeout, objection).run()
   }

@@ -68,22 +68,12 @@ public struct UnansweredQuestion: Error, Equatable, Sendable {
   public struct Step: Equatable, Sendable {
     public var server: PlainResolver
     public var reason: LocalDNSFailure
-
-    public init(server: PlainResolver, reason: LocalDNSFailure) {
-      self.server = server
-      self.reason = reason
-    }
   }
 
   /// The failure of the last server.
   public var reason: LocalDNSFailure
   /// The servers that were asked, in order.
-  public var steps: [Step]
-
-  public init(_ reason: LocalDNSFailure, steps: [Step] = []) {
-    self.reason = reason
-    self.steps = steps
-  }
+  public var steps: [Step] = []
 }
 
 /// A response and the server that sent it.
@@ -95,11 +85,6 @@ public struct LocalDNSAnswer: Sendable {
   public var isOutOfOrder = false
   /// Whether it lacks records, because the response was truncated and TCP fails. Not to be cached.
   public var isTruncated = false
-
-  public init(message: Message, server: PlainResolver) {
-    self.message = message
-    self.server = server
-  }
 }
 
 /// Queries plain resolvers. `LocalDNSClient` implements it, and so do scripts in the resolver's tests.

@@ -71,7 +71,7 @@ final class OrderedQuestion: @unchecked Sendable {
 
   private func cancel() {
     for turn in turns.values { turn.close() }
-    finish(.failure(UnansweredQuestion(.cancelled)))
+    finish(.failure(UnansweredQuestion(reason: .cancelled)))
   }
 
   private func begin() {
@@ -158,7 +158,7 @@ final class OrderedQuestion: @unchecked Sendable {
     let steps = failures.sorted { $0.key < $1.key }.map {
       UnansweredQuestion.Step(server: servers[order[$0.key]], reason: $0.value)
     }
-    finish(.failure(UnansweredQuestion(latest, steps: steps)))
+    finish(.failure(UnansweredQuestion(reason: latest, steps: steps)))
   }
 
   private func give(_ message: Message, _ place: Int, isTruncated: Bool = false) {

@@ -18,15 +18,9 @@ public struct AddressStanding: Hashable, Sendable {
   /// What the probes found.
   public var condition: Condition
   /// Whether programs reported that it does not work.
-  public var isReported: Bool
+  public var isReported = false
   /// Whether it was in the band before. The wider limit then applies.
-  public var wasInBand: Bool
-
-  public init(_ condition: Condition, isReported: Bool = false, wasInBand: Bool = false) {
-    self.condition = condition
-    self.isReported = isReported
-    self.wasInBand = wasInBand
-  }
+  public var wasInBand = false
 }
 
 /// The order of an answer's addresses.

@@ -40,19 +40,11 @@ package struct UpstreamAnswer: Sendable {
   /// The address or name of the server, human-readable.
   package var server: String
   /// Answers to other questions in the same response.
-  package var others: [(question: HTTPDNSQuestion, answer: HTTPDNSAnswer)]
+  package var others: [(question: HTTPDNSQuestion, answer: HTTPDNSAnswer)] = []
   /// Whether it is a negative answer of a plain resolver that stands behind one without an answer.
   package var isOutOfOrder = false
   /// Whether a plain resolver could not send all of it.
   package var isTruncated = false
-
-  package init(
-    _ answer: HTTPDNSAnswer, server: String, others: [(question: HTTPDNSQuestion, answer: HTTPDNSAnswer)] = []
-  ) {
-    self.answer = answer
-    self.server = server
-    self.others = others
-  }
 }
 
 /// What carries a question to a provider, for the question. Resolver's loop only.

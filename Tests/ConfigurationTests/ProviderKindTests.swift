@@ -1,8 +1,9 @@
 // ProviderKindTests.swift -- the keys of Tencent HTTPDNS, EMAS HTTPDNS and self-maintained tables.
 
 import Ciphers
-import Configuration
 import Testing
+
+@testable import Configuration
 
 private let secrets = [
   "TOKEN": "4711", "AES": "AesKey0123456789", "DES": "DesKey01", "HEX": "00ff",
@@ -90,14 +91,14 @@ private let tableURL = table + "url = \"https://192.0.2.10/table.json\"\n"
 
 @Test func `a table has a URL or a file`() throws {
   let url = ProviderURL(text: "https://192.0.2.10/table.json")!
-  #expect(try provider(tableURL).kind == .table(Configuration.TableSource(.url(url))))
+  #expect(try provider(tableURL).kind == .table(Configuration.TableSource(location: .url(url))))
   let text = tableURL + "host = \"Table.example.com\"\ninterval = \"30s\"\nttl = \"2m\""
   let expected = Configuration.TableSource(
-    .url(url), host: "table.example.com", interval: .seconds(30), ttl: .seconds(120))
+    location: .url(url), host: "table.example.com", interval: .seconds(30), ttl: .seconds(120))
   #expect(try provider(text).kind == .table(expected))
   try withFile("{}") { _, path in
     let provider = try provider(table + "file = \"\(path)\"")
-    #expect(provider.kind == .table(Configuration.TableSource(.file(path))))
+    #expect(provider.kind == .table(Configuration.TableSource(location: .file(path))))
     #expect(provider.servers.isEmpty)
   }
 }

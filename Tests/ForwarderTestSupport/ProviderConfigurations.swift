@@ -1,7 +1,8 @@
 // ProviderConfigurations.swift -- providers whose settings a test chooses.
 
 import Ciphers
-import Configuration
+
+@testable import Configuration
 
 extension Configuration.Provider {
   /// A provider without limits unless the test sets them; the dialect is the test's.
@@ -31,7 +32,8 @@ extension Configuration.Provider {
   /// A table at a URL.
   static var table: Configuration.Provider {
     var provider = tested(name: "table")
-    provider.kind = .table(Configuration.TableSource(.url(ProviderURL(text: "https://table.example/table.json")!)))
+    provider.kind = .table(
+      Configuration.TableSource(location: .url(ProviderURL(text: "https://table.example/table.json")!)))
     return provider
   }
 }

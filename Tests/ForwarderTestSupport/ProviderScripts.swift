@@ -5,9 +5,9 @@ import EventLoop
 import HTTPClient
 import HTTPDNS
 import HTTPMessage
-import LocalDNS
 
 @testable import Frontend
+@testable import LocalDNS
 @testable import Resolver
 @testable import Upstreams
 
@@ -115,7 +115,7 @@ final class ScriptedPlainDNS: LocalDNSTransport, @unchecked Sendable {
     asked.append((question.type, loop.now, servers))
     await loop.sleep(for: min(step.latency, timeout))
     guard step.latency <= timeout, let addresses = step.addresses else {
-      return .failure(UnansweredQuestion(.timedOut))
+      return .failure(UnansweredQuestion(reason: .timedOut))
     }
     var header = Header()
     header.qr = true

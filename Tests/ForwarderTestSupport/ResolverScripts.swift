@@ -129,7 +129,7 @@ final class ScriptedUpstream: TestUpstream, @unchecked Sendable {
     await loop.sleep(for: min(steps.map(\.latency).max() ?? .zero, timeout))
     var answers: [HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>] = [:]
     for (question, step) in zip(questions, steps) where step.latency <= timeout {
-      answers[question] = step.result?.map { UpstreamAnswer($0, server: "192.0.2.1") }
+      answers[question] = step.result?.map { UpstreamAnswer(answer: $0, server: "192.0.2.1") }
     }
     return answers.isEmpty
       ? .failure(UpstreamFailure(.noReachableAuthority, "silent", .nextServer)) : .success(answers)
@@ -150,7 +150,7 @@ final class ScriptedUpstream: TestUpstream, @unchecked Sendable {
     guard step.latency <= longest, let result = step.result else {
       return .failure(UpstreamFailure(.noReachableAuthority, "silent", .nextServer))
     }
-    return result.map { UpstreamAnswer($0, server: "192.0.2.1", others: along(question)) }
+    return result.map { UpstreamAnswer(answer: $0, server: "192.0.2.1", others: along(question)) }
   }
 }
 
@@ -182,7 +182,7 @@ final class ScriptedLocalDNS: LocalUpstream, @unchecked Sendable {
       return .failure(UpstreamFailure(.noReachableAuthority, "no answer in time", .nextUpstream))
     }
     guard let kind = ScriptedLocalDNS.kind, case .success(let answer) = result else {
-      return result.map { UpstreamAnswer($0, server: "localdns") }
+      return result.map { UpstreamAnswer(answer: $0, server: "localdns") }
     }
     return await through(kind, question, answer)
   }

@@ -1,12 +1,12 @@
 // OwnAddressesTests.swift -- plain resolvers that are this program itself are never asked.
 
-import Configuration
 import DNSWire
 import EventLoop
 import LocalDNS
 import TestSupport
 import Testing
 
+@testable import Configuration
 @testable import Forwarder
 @testable import ForwarderTestSupport
 @testable import Frontend

@@ -1,12 +1,12 @@
 // ProviderVectorTests.swift -- the vectors of Data/provider_vectors.json for the dialects that exist.
 
 import Ciphers
-import Configuration
 import DNSWire
 import Foundation
 import HTTPMessage
 import Testing
 
+@testable import Configuration
 @testable import HTTPDNS
 
 /// The parts of the file that these tests read.

@@ -1,11 +1,11 @@
 // RequestTests.swift -- what dialects send, and what they never send.
 
 import Ciphers
-import Configuration
 import DNSWire
 import HTTPMessage
 import Testing
 
+@testable import Configuration
 @testable import HTTPDNS
 
 @Suite struct RequestTests {

@@ -1,16 +1,17 @@
 // AddressOrderTests.swift -- the four groups, the band and its two limits.
 
-import Ranking
 import Testing
+
+@testable import Ranking
 
 private func works(_ milliseconds: Double, rank: Int = 0, wasIn: Bool = false, reported: Bool = false)
   -> AddressStanding
 {
   AddressStanding(
-    .works(rank: rank, microseconds: UInt32(milliseconds * 1000)), isReported: reported, wasInBand: wasIn)
+    condition: .works(rank: rank, microseconds: UInt32(milliseconds * 1000)), isReported: reported, wasInBand: wasIn)
 }
-private let unknown = AddressStanding(.unknown)
-private let failing = AddressStanding(.failing)
+private let unknown = AddressStanding(condition: .unknown)
+private let failing = AddressStanding(condition: .failing)
 
 @Suite struct `The order of addresses` {
   @Test func `the band is first, then the unknown, the slower by time, and the failing`() {
@@ -56,7 +57,7 @@ private let failing = AddressStanding(.failing)
   @Test func `a reported address is last, but the last good one cannot be reported away`() {
     #expect(AddressOrder([works(10, reported: true), works(90)]).indices == [1, 0])
     #expect(AddressOrder([failing, works(10, reported: true), works(90, reported: true)]).indices == [1, 2, 0])
-    #expect(AddressOrder([AddressStanding(.unknown, isReported: true), failing]).indices == [0, 1])
+    #expect(AddressOrder([AddressStanding(condition: .unknown, isReported: true), failing]).indices == [0, 1])
   }
 
   @Test func `an order is a permutation, and the same figures give the same order`() {
@@ -71,7 +72,7 @@ private let failing = AddressStanding(.failing)
             .works(rank: Int.random(in: 0..<3, using: &random), microseconds: .random(in: 1...200_000, using: &random))
           }
         return AddressStanding(
-          condition, isReported: Bool.random(using: &random), wasInBand: Bool.random(using: &random))
+          condition: condition, isReported: Bool.random(using: &random), wasInBand: Bool.random(using: &random))
       }
       let order = AddressOrder(standings)
       #expect(order.indices.sorted() == Array(standings.indices))

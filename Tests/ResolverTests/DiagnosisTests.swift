@@ -13,7 +13,7 @@ import Testing
 
 @Suite struct DiagnosisTests {
   private func opinion(_ who: Opinion.Who, _ outcome: Opinion.Answer, _ type: RecordType = .a) -> Opinion {
-    Opinion(who, type, took: .milliseconds(1), outcome)
+    Opinion(who: who, type: type, took: .milliseconds(1), outcome: outcome)
   }
 
   private func addresses(_ texts: String...) -> Opinion.Answer {

@@ -40,7 +40,7 @@ private final class InstantUpstream: TestUpstream, @unchecked Sendable {
   }
 
   private func answer(_ question: HTTPDNSQuestion) -> UpstreamAnswer {
-    UpstreamAnswer(.addresses(question.name, "192.0.2.1", ttl: 600), server: "instant")
+    UpstreamAnswer(answer: .addresses(question.name, "192.0.2.1", ttl: 600), server: "instant")
   }
 }
 

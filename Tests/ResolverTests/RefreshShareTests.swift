@@ -1,13 +1,13 @@
 // RefreshShareTests.swift -- what refreshing may cost, which names come first, and that no domain takes it all.
 
 import Ciphers
-import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
 import TestSupport
 import Testing
 
+@testable import Configuration
 @testable import ForwarderTestSupport
 @testable import Frontend
 @testable import Refresh

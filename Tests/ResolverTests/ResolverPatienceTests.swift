@@ -290,6 +290,6 @@ private final class QueueingUpstream: TestUpstream, QuestionCarrier, @unchecked 
     defer { asking.wasCarried(by: self) }
     await waiters.wait(atMost: .seconds(4)) { !isLost }
     guard !isLost else { return .failure(UpstreamFailure(HTTPFailure(.busy, "the clients have been answered"))) }
-    return .success(UpstreamAnswer(.addresses(question.name, "192.0.2.1"), server: "192.0.2.1"))
+    return .success(UpstreamAnswer(answer: .addresses(question.name, "192.0.2.1"), server: "192.0.2.1"))
   }
 }

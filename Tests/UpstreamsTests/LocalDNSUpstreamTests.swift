@@ -5,7 +5,6 @@ import DNSWire
 import EventLoop
 import Glibc
 import HTTPDNS
-import LocalDNS
 import Logging
 import Synchronization
 import TestSupport
@@ -13,6 +12,7 @@ import Testing
 
 @testable import ForwarderTestSupport
 @testable import Frontend
+@testable import LocalDNS
 @testable import Resolver
 @testable import Upstreams
 
@@ -58,6 +58,6 @@ private final class SilentTransport: LocalDNSTransport {
     objection: @escaping (Message) -> String?
   ) async -> Result<LocalDNSAnswer, UnansweredQuestion> {
     if question.type == .txt { asked.withLock { $0.append(question.name) } }
-    return .failure(UnansweredQuestion(.timedOut, steps: servers.map { .init(server: $0, reason: .timedOut) }))
+    return .failure(UnansweredQuestion(reason: .timedOut, steps: servers.map { .init(server: $0, reason: .timedOut) }))
   }
 }

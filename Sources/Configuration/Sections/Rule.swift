@@ -35,12 +35,6 @@ extension Configuration {
     public var stale: Stale?
     /// Replaces `cache.immutable` for these names.
     public var isImmutable: Bool?
-
-    /// A rule without overrides.
-    public init(names: [NamePattern], use: Use) {
-      self.names = names
-      self.use = use
-    }
   }
 
   /// The types that rules tell apart.

@@ -69,9 +69,9 @@ extension Ranker {
     let now = loop.now.nanoseconds
     return AddressOrder(
       addresses.map { octets in
-        guard let address = IPAddress(octets: octets) else { return AddressStanding(.unknown) }
+        guard let address = IPAddress(octets: octets) else { return AddressStanding(condition: .unknown) }
         return AddressStanding(
-          condition(address, kinds), isReported: reports.isBad(address, of: name, now: now),
+          condition: condition(address, kinds), isReported: reports.isBad(address, of: name, now: now),
           wasInBand: band.contains(octets))
       })
   }

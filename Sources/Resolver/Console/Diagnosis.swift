@@ -55,14 +55,6 @@ package struct Opinion: Sendable {
       }
     }
   }
-
-  /// The type is A or AAAA.
-  package init(_ who: Who, _ type: RecordType, took: Duration, _ outcome: Answer) {
-    self.who = who
-    self.type = type
-    self.took = took
-    self.outcome = outcome
-  }
 }
 
 /// How a plain resolver's answer compares with those of the providers.
@@ -145,7 +137,8 @@ extension ResolverConsole {
   private func opinion(of name: String, on question: HTTPDNSQuestion) async -> Opinion {
     let began = BootInstant.now
     let result = await answer(question, of: name)
-    return Opinion(.provider(name), question.type, took: .now - began, Opinion.Answer(result, question.type))
+    return Opinion(
+      who: .provider(name), type: question.type, took: .now - began, outcome: Opinion.Answer(result, question.type))
   }
 
   private func opinion(ofResolver server: PlainResolver, on question: HTTPDNSQuestion) async -> Opinion {
@@ -153,8 +146,8 @@ extension ResolverConsole {
     let result = await local?.ask(
       question, [Configuration.LocalServer(server)], timeout: configuration.settings.localTimeout)
     return Opinion(
-      .localDNS(server.description), question.type, took: .now - began,
-      Opinion.Answer(result ?? .failure(.noServer), question.type))
+      who: .localDNS(server.description), type: question.type, took: .now - began,
+      outcome: Opinion.Answer(result ?? .failure(.noServer), question.type))
   }
 
   /// Asks one provider, past rules and cache; nil if there is no such provider, if it does not serve the question, or if

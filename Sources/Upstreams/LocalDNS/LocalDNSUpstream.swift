@@ -22,7 +22,8 @@ package final class LocalDNSUpstream: LocalUpstream {
   ///   - others: the resolvers of routing rules.
   ///   - loopGuard: excludes servers that forward queries back to us.
   package init(
-    _ client: any LocalDNSTransport, on loop: any Loop, systemServers: [PlainResolver], configured: [Configuration.LocalServer],
+    _ client: any LocalDNSTransport, on loop: any Loop, systemServers: [PlainResolver],
+    configured: [Configuration.LocalServer],
     others: [[Configuration.LocalServer]] = [], loopGuard: LoopGuard? = nil
   ) {
     self.client = client
@@ -67,7 +68,9 @@ package final class LocalDNSUpstream: LocalUpstream {
     known(servers).filter { loopGuard?.allows($0) ?? true }
   }
 
-  private func known(_ servers: [Configuration.LocalServer]) -> [PlainResolver] { servers.addresses(system: systemServers) }
+  private func known(_ servers: [Configuration.LocalServer]) -> [PlainResolver] {
+    servers.addresses(system: systemServers)
+  }
 
   package func ask(
     _ question: HTTPDNSQuestion, _ servers: [Configuration.LocalServer], timeout: Duration
@@ -96,7 +99,7 @@ package final class LocalDNSUpstream: LocalUpstream {
       guard var answer = read?.id == reply.message.id ? read?.answer : try? HTTPDNSAnswer(reply.message, to: question)
       else { return .failure(UpstreamFailure(.unusable(.malformed))) }
       answer.responseCode = reply.message.responseCode
-      var upstreamAnswer = UpstreamAnswer(answer, server: reply.server.description)
+      var upstreamAnswer = UpstreamAnswer(answer: answer, server: reply.server.description)
       upstreamAnswer.isOutOfOrder = reply.isOutOfOrder
       upstreamAnswer.isTruncated = reply.isTruncated
       return .success(upstreamAnswer)

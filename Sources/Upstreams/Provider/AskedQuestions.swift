@@ -39,11 +39,6 @@ package struct ProviderReplies: Sendable {
   var server: String
   var results: [(question: HTTPDNSQuestion, result: Result<HTTPDNSAnswer, HTTPDNSFailure>)]
 
-  init(server: String, results: [(HTTPDNSQuestion, Result<HTTPDNSAnswer, HTTPDNSFailure>)]) {
-    self.server = server
-    self.results = results
-  }
-
   /// Whether the transfer brought a verdict on any of its questions.
   var hasVerdict: Bool {
     results.contains { if case .success = $0.result { true } else { false } }

@@ -138,7 +138,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
     if notListed.contains(question, now: loop.now) {
       counters.values.notListed += 1
       let answer = HTTPDNSAnswer(responseCode: .noError, isNegative: true, isEmptyAmbiguous: true)
-      return .success(UpstreamAnswer(answer, server: "remembered"))
+      return .success(UpstreamAnswer(answer: answer, server: "remembered"))
     }
     let result = await replies(to: question, for: asking, deadline: deadline, isLastResort: isLastResort)
     return result.flatMap { replies in
@@ -148,7 +148,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
         for case (let other, .success(let answer)) in replies.results where other != question {
           others.append((other, taken(answer, to: other)))
         }
-        return .success(UpstreamAnswer(taken(answer, to: question), server: replies.server, others: others))
+        return .success(UpstreamAnswer(answer: taken(answer, to: question), server: replies.server, others: others))
       case .failure(let failure): return .failure(UpstreamFailure(failure))
       }
     }
@@ -366,9 +366,9 @@ final class HTTPDNSProvider: ConfiguredUpstream {
 
   private func results(
     _ asked: AskedQuestions, _ response: HTTPResponse
-  ) throws(HTTPDNSFailure) -> [(HTTPDNSQuestion, Result<HTTPDNSAnswer, HTTPDNSFailure>)] {
+  ) throws(HTTPDNSFailure) -> [(question: HTTPDNSQuestion, result: Result<HTTPDNSAnswer, HTTPDNSFailure>)] {
     if case .batch(let batch) = asked, let batchDialect {
-      return Array(zip(batch.questions, try batchDialect.answers(to: batch, from: response)))
+      return zip(batch.questions, try batchDialect.answers(to: batch, from: response)).map { ($0, $1) }
     }
     return [(asked.first, .success(try dialect.answer(to: asked.first, from: response)))]
   }
@@ -399,7 +399,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
       var answers: [HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>] = [:]
       for question in questions {
         answers[question] = replies.answer(to: question).map {
-          UpstreamAnswer(taken($0, to: question), server: replies.server)
+          UpstreamAnswer(answer: taken($0, to: question), server: replies.server)
         }.mapError { UpstreamFailure($0) }
       }
       return answers

@@ -99,7 +99,7 @@ final class TableProvider: ConfiguredUpstream {
     guard let answer = answer(to: question) else {
       return .failure(.absent(table.isEnabled ? .notListed : .switchedOff))
     }
-    return .success(UpstreamAnswer(answer, server: origin))
+    return .success(UpstreamAnswer(answer: answer, server: origin))
   }
 
   func reasonToSkip(_ question: HTTPDNSQuestion, mayFallBack: Bool, isInUse: () -> Bool) -> UpstreamFailure? { nil }

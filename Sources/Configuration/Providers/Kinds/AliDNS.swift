@@ -11,12 +11,6 @@ extension Configuration {
     public var accessKeyID: String
     /// AccessKey Secret, which is never sent.
     public var accessKeySecret: Secret
-
-    public init(accountID: String, accessKeyID: String, accessKeySecret: Secret) {
-      self.accountID = accountID
-      self.accessKeyID = accessKeyID
-      self.accessKeySecret = accessKeySecret
-    }
   }
 }
 

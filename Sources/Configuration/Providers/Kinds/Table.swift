@@ -17,19 +17,9 @@ extension Configuration {
     /// transfers.
     public var host: String?
     /// Time between two fetches of the table.
-    public var interval: Duration
+    public var interval: Duration = .seconds(300)
     /// TTL of the table's addresses. A table has none of its own.
-    public var ttl: Duration
-
-    /// The default arguments are the defaults of the file.
-    public init(
-      _ location: Location, host: String? = nil, interval: Duration = .seconds(300), ttl: Duration = .seconds(60)
-    ) {
-      self.location = location
-      self.host = host
-      self.interval = interval
-      self.ttl = ttl
-    }
+    public var ttl: Duration = .seconds(60)
   }
 }
 
@@ -50,7 +40,7 @@ extension Configuration.TableSource {
 
   /// Reads the table of a provider. After a mistake about its location, the location is a file with an empty path.
   init(from reader: TableReader) {
-    self.init(.file(""))
+    self.init(location: .file(""))
     /// URL of the table; needed unless there is a file.
     var url: ProviderURL?
     /// Absolute path of a table on this machine, instead of `url`.
