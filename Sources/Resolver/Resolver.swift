@@ -24,7 +24,6 @@ package actor Resolver: RefreshingResolver {
   private var earlier: ResolverConfiguration?
   let cache: MessageCache
   let network: CurrentNetwork
-  let local: (any LocalUpstream)?
   let replies: ReplySender
   /// The cached answers.
   let store: AnswerStore
@@ -33,12 +32,12 @@ package actor Resolver: RefreshingResolver {
   let createdAt: BootInstant
   /// What earlier questions have shown of the upstreams.
   let memory: UpstreamMemory
+  /// When LocalDNS is asked.
+  let localDNS: LocalDNSOrder
   /// Which questions may go upstream.
   let admission: Admission
   /// Answers that the cache does not keep.
   var recent = RecentAnswers()
-  /// Names below a search domain for which the providers answered NXDOMAIN.
-  var nxdomainNames: NXDOMAINNames
   /// Receives queries for the names by which it detects loops.
   package var loopGuard: LoopGuard?
   /// What a provider's recovery starts.
@@ -55,8 +54,8 @@ package actor Resolver: RefreshingResolver {
   package let names: NameLedger
   /// Saves the cache to its file; returns the reason of a failure.
   package var save: (@Sendable () async -> String?)?
-  /// Counters since the start.
-  package internal(set) var counters = ResolverCounters()
+  /// Counters since the start, without those of `localDNS`.
+  var tally = ResolverCounters()
   /// Counters of refreshing, and the number of scheduled questions; nil if the cache is off.
   package var refreshing: (counters: RefreshCounters, scheduled: Int)? { refresher.map { ($0.counters, $0.scheduled) } }
   private var inbox = QueryInbox()
@@ -89,19 +88,20 @@ package actor Resolver: RefreshingResolver {
     self.names = names
     store = AnswerStore(of: cache, network, names, configuration)
     composer = AnswerComposer(store, table, on: loop)
-    nxdomainNames = NXDOMAINNames(store)
-    self.local = local
     self.replies = replies
     self.onFailure = onFailure
     self.onLimit = onLimit
     admission = Admission(settings)
     memory = UpstreamMemory(configuration)
+    localDNS = LocalDNSOrder(local, store, composer, memory, network, names, on: loop, onFailure: onFailure)
     let recovery = Recovery()
     self.recovery = recovery
     connectUpstreams(of: configuration, recovery, observer: names)
   }
 
   var settings: ResolverSettings { configuration.settings }
+  /// Counters since the start.
+  package var counters: ResolverCounters { tally.with(localDNS.counters) }
   /// The providers, in the order of the configuration.
   package var upstreams: [any Upstream] { configuration.upstreams }
   /// Fetches that hold one of the `listen.max_in_flight` places.
@@ -249,7 +249,7 @@ package actor Resolver: RefreshingResolver {
     memory.use(configuration)
     admission.use(settings)
     // Other providers may know these names.
-    nxdomainNames = NXDOMAINNames(store)
+    localDNS.forget(.everything)
   }
 
   /// Routes names by another table, as on a network with other search domains. Questions in flight and cached failures

@@ -54,20 +54,32 @@ package struct ResolverCounters: Sendable, Equatable {
   package var shares = ShareCounters()
   /// Queries refused because too many questions were in flight.
   package var overflows: UInt64 = 0
-  /// Questions that LocalDNS answered instead of a provider.
-  package var fallbacks: UInt64 = 0
   /// Questions that ended without an answer.
   package var failures: UInt64 = 0
   /// Stale answers served because there was no fresh one.
   package var stale: UInt64 = 0
-  /// Questions sent to LocalDNS.
-  package var localQuestions: UInt64 = 0
-  /// Of those, the questions that it did not answer.
-  package var localFailures: UInt64 = 0
-  /// The response times of its answers.
-  package var localRoundTrips = LatencyHistogram()
+  /// Questions to LocalDNS.
+  package var local = LocalQuestionCounters()
 
   package init() {}
+
+  func with(_ local: LocalQuestionCounters) -> ResolverCounters {
+    var counters = self
+    counters.local = local
+    return counters
+  }
+}
+
+/// Counters of the questions to LocalDNS. They only grow.
+package struct LocalQuestionCounters: Sendable, Equatable {
+  /// Questions that LocalDNS answered instead of a provider.
+  package var fallbacks: UInt64 = 0
+  /// Questions sent to LocalDNS.
+  package var questions: UInt64 = 0
+  /// Of those, the questions that it did not answer.
+  package var failures: UInt64 = 0
+  /// The response times of its answers.
+  package var roundTrips = LatencyHistogram()
 }
 
 extension ResolverSettings {

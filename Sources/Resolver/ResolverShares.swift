@@ -109,7 +109,7 @@ extension Resolver {
     guard asked.query.clientSubnet.sourceLength > 0, route.asksForSubnets else { return none }
     let subnet = asked.query.clientSubnet.capped
     if admission.admits(subnet, of: name, route, now: loop.now) { return subnet }
-    counters.surplusSubnets += 1
+    tally.surplusSubnets += 1
     onLimit(.subnetsPerName)
     return none
   }
@@ -117,11 +117,11 @@ extension Resolver {
   /// Answers a query above a limit, without asking an upstream: as its repeat within a second, with stale data, or SERVFAIL.
   func refuse(slot: Int, _ limit: ShareLimit, _ entry: CachedAnswer?, _ asked: ResolverQuestion) {
     if let answer = recent.answer(to: asked.key, now: loop.now) {
-      counters.joined += 1
+      tally.joined += 1
       return replies.send(answer, to: slot)
     }
-    if limit == .places { counters.overflows += 1 }
-    counters.shares.add(limit, stale: entry != nil)
+    if limit == .places { tally.overflows += 1 }
+    tally.shares.add(limit, stale: entry != nil)
     onLimit(.share(limit))
     replies.send(given(entry, or: .limited(limit), asked), to: slot)
   }

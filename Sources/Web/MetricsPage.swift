@@ -123,12 +123,13 @@ struct MetricsPage {
     page.counter("httpdnsd_joined_queries_total", "Queries that joined an equal question in flight.", resolver.joined)
     page.counter("httpdnsd_stale_answers_total", "Answers with stale data from the resolver.", resolver.stale)
     page.counter(
-      "httpdnsd_fallback_answers_total", "Questions that LocalDNS answered instead of a provider.", resolver.fallbacks)
-    page.counter("httpdnsd_localdns_questions_total", "Questions sent to LocalDNS.", resolver.localQuestions)
-    page.counter("httpdnsd_localdns_failures_total", "Questions that LocalDNS did not answer.", resolver.localFailures)
+      "httpdnsd_fallback_answers_total", "Questions that LocalDNS answered instead of a provider.",
+      resolver.local.fallbacks)
+    page.counter("httpdnsd_localdns_questions_total", "Questions sent to LocalDNS.", resolver.local.questions)
+    page.counter("httpdnsd_localdns_failures_total", "Questions that LocalDNS did not answer.", resolver.local.failures)
     page.histogram(
       "httpdnsd_localdns_round_trip_seconds", "Round-trip times of LocalDNS's answers.",
-      [([], resolver.localRoundTrips)])
+      [([], resolver.local.roundTrips)])
     write(statistics.localDNS)
   }
 

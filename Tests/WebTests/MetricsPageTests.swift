@@ -73,8 +73,8 @@ import Upstreams
   @Test func `the metrics have the cache, the cold path, refreshing and LocalDNS`() throws {
     var statistics = ForwarderStatistics.empty
     (statistics.cache.entries, statistics.cache.octets, statistics.cache.evictions) = (3, 4096, 5)
-    (statistics.resolver.fetches, statistics.resolver.fallbacks, statistics.resolver.duplicates) = (6, 2, 15)
-    statistics.resolver.localRoundTrips.observe(.milliseconds(4))
+    (statistics.resolver.fetches, statistics.resolver.local.fallbacks, statistics.resolver.duplicates) = (6, 2, 15)
+    statistics.resolver.local.roundTrips.observe(.milliseconds(4))
     statistics.refresh?.overBudget = 11
     statistics.localDNS = LocalDNSCounters()
     (statistics.localDNS.datagramQueries, statistics.localDNS.streamQueries) = (16, 17)

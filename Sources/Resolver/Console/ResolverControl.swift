@@ -30,7 +30,8 @@ extension Resolver {
 
   func makeConsole() -> ResolverConsole {
     ResolverConsole(
-      cache: cache, store: store, network: network, loop: loop, memory: memory, local: local, refresher: refresher,
+      cache: cache, store: store, network: network, loop: loop, memory: memory, local: localDNS.upstream,
+      refresher: refresher,
       ranker: ranker, table: composer.table)
   }
 
@@ -56,7 +57,7 @@ extension Resolver {
     if end.map({ $0 > createdAt }) ?? true {
       counts.failures = memory.remove(names)
       recent.removeAll()
-      nxdomainNames.remove(names)
+      localDNS.forget(names)
       for upstream in upstreams { counts.notListed += upstream.forgetNotListed(names) }
     }
     let kept = refresher?.cached(among: names) ?? []

@@ -148,7 +148,7 @@ extension Resolver {
       FetchState(isRefresh: isRefresh, network: network.number, now: loop.now))
     inFlight[asked.key] = fetch
     admission.enter(fetch, now: loop.now)
-    counters.fetches += 1
+    tally.fetches += 1
     return fetch
   }
 
@@ -192,10 +192,10 @@ extension Resolver {
       setTimer(fetch)
     }
     if relation == .duplicate {
-      counters.duplicates += 1
+      tally.duplicates += 1
       replies.queries.release(slot)
     } else {
-      counters.joined += 1
+      tally.joined += 1
       if let asker { fetch.askers.add(asker) }
       addWaiter(slot: slot, to: fetch)
     }
@@ -238,16 +238,17 @@ extension Resolver {
   }
 
   private func askLocalAsWell(_ fetch: Fetch) async {
-    let result = await askLocal(fetch, isFallback: true)
+    let result = await localDNS.ask(fetch, isFallback: true)
     let timeouts = fetch.route.providers.map { fetch.configuration.upstreams[$0].timeout }
     let action = fetch.state.localDNSAttemptEnded(
-      result, isImpatient: fetch.isImpatient, timeout: timeouts.max() ?? .zero, isSearched: maySearch(fetch.route),
+      result, isImpatient: fetch.isImpatient, timeout: timeouts.max() ?? .zero,
+      isSearched: localDNS.maySearch(fetch.route),
       now: loop.now)
     afterAttempt(fetch, action)
   }
 
   private func attemptEnded(_ fetch: Fetch, _ result: FetchResult) {
-    afterAttempt(fetch, fetch.state.attemptEnded(result, isSearched: maySearch(fetch.route)))
+    afterAttempt(fetch, fetch.state.attemptEnded(result, isSearched: localDNS.maySearch(fetch.route)))
   }
 
   /// Carries out what follows the end of an attempt.
@@ -293,6 +294,6 @@ extension Resolver {
   private func options(of fetch: Fetch) -> FetchState.Options {
     FetchState.Options(
       isImpatient: fetch.isImpatient, hasNextProvider: fetch.placeOfNextProvider != nil,
-      fallsBack: !fetch.route.providers.isEmpty && mayFallBack(fetch.route))
+      fallsBack: !fetch.route.providers.isEmpty && localDNS.mayFallBack(fetch.route))
   }
 }

@@ -93,10 +93,10 @@ extension Resolver {
     guard admission.displace(fetch) else { return }
     let result = fetch.state.displace()
     fetch.isLate()
-    counters.shares.displaced += 1
+    tally.shares.displaced += 1
     guard !fetch.state.isAnswered else { return }
     let isStale = store.find(fetch.asked, now: loop.now) != nil
-    counters.shares.add(.places, stale: isStale, queries: fetch.slots.count)
+    tally.shares.add(.places, stale: isStale, queries: fetch.slots.count)
     onLimit(.share(.places))
     deliver(fetch, result)
   }
@@ -134,7 +134,7 @@ extension Resolver {
       guard let entry, isShown(reason, by: fetch) else { break }
       store.serveStale(entry, to: fetch.asked, now: loop.now)
       if reason.consequence.leadsToLocalDNS { recovery.add(fetch) }
-    case .failure: counters.failures += 1
+    case .failure: tally.failures += 1
     }
     return given
   }
@@ -159,7 +159,7 @@ extension Resolver {
     _ entry: CachedAnswer?, or failure: UpstreamFailure, _ asked: ResolverQuestion
   ) -> Result<FinishedAnswer, UpstreamFailure> {
     guard let entry, let answer = store.answer(to: asked, by: entry, now: loop.now) else { return .failure(failure) }
-    if !entry.isFresh { counters.stale += 1 }
+    if !entry.isFresh { tally.stale += 1 }
     return .success(answer)
   }
 }

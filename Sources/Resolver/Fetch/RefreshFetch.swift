@@ -22,7 +22,7 @@ extension Resolver {
       let isPinned = refresher?.isOnKeepList(asked.question) ?? false
       let isInUse = entry?.isInUse ?? false
       if !isPinned, let limit = admission.missLimit(asked, client, domain, isInUse: isInUse, now: now) {
-        counters.shares.add(limit, stale: true)
+        tally.shares.add(limit, stale: true)
         return onLimit(.share(limit))
       }
       return start(makeRefresh(asked, for: isPinned ? .ourselves : client))
@@ -70,7 +70,7 @@ extension Resolver {
   private func send(_ fetches: [Fetch], to provider: (any Upstream)?) async -> [Bool] {
     guard let provider else {
       let route = fetches[0].route
-      let result = await askLocal(fetches[0], isFallback: !route.providers.isEmpty)
+      let result = await localDNS.ask(fetches[0], isFallback: !route.providers.isEmpty)
       return [end(fetches[0], route.isSearched ? result.unlessNXDOMAIN : result)]
     }
     let sentAt = loop.now
@@ -93,7 +93,7 @@ extension Resolver {
 
   /// Returns whether the refresh has an answer.
   private func end(_ fetch: Fetch, _ result: FetchResult) -> Bool {
-    afterAttempt(fetch, fetch.state.refreshEnded(result, isSearched: maySearch(fetch.route)))
+    afterAttempt(fetch, fetch.state.refreshEnded(result, isSearched: localDNS.maySearch(fetch.route)))
     return result.failure == nil
   }
 
@@ -123,12 +123,12 @@ extension Resolver {
     func isFit(_ index: Int) -> Bool {
       upstreams[index].isFit && !upstreams[index].answersAtOnce && upstreams[index].serves(asked.question)
     }
-    if source == .localDNS, route.isSearched { return localDNSComesFirst(asked.question, route) ? .localDNS : nil }
+    if source == .localDNS, route.isSearched { return localDNS.comesFirst(asked.question, route) ? .localDNS : nil }
     if case .provider(let number) = source, let index = configuration.place(ofProvider: number) {
       return route.providers.contains(index) && isFit(index) ? source : nil
     }
     if let index = route.providers.first(where: isFit) { return .provider(configuration.providerNumbers[index]) }
     guard source == .localDNS || route.providers.isEmpty else { return nil }
-    return local?.hasServers(route.localServers) ?? false ? .localDNS : nil
+    return localDNS.hasServers(route) ? .localDNS : nil
   }
 }

@@ -3,7 +3,7 @@
 // An attempt asks one upstream after the other, until one has an answer or a failure that ends it:
 //
 // 1. LocalDNS first, below a search domain of the network, if the operator wants that or if the providers have just said
-//    NXDOMAIN (SearchDomainOrder.swift). Its answer counts unless it is NXDOMAIN; otherwise the providers have their turn,
+//    NXDOMAIN (LocalDNSOrder.swift). Its answer counts unless it is NXDOMAIN; otherwise the providers have their turn,
 //    unless they have just said NXDOMAIN. On a route without providers LocalDNS is the only upstream.
 // 2. The store of the fleet (ResolverFleet.swift): another daemon's answer, or this daemon waits for one that is asking.
 // 3. The providers of the route that serve the question, in their order. One is passed over if it gave no verdict on this
@@ -43,8 +43,8 @@ import Upstreams
 extension Resolver {
   /// Asks the fleet, the providers of the route in order, then LocalDNS.
   func askUpstreams(_ fetch: Fetch) async -> FetchResult {
-    guard !fetch.route.providers.isEmpty else { return await askLocal(fetch, isFallback: false) }
-    if let result = await askNetworkFirst(fetch) { return result }
+    guard !fetch.route.providers.isEmpty else { return await localDNS.ask(fetch, isFallback: false) }
+    if let result = await localDNS.askFirst(fetch) { return result }
     return fleet == nil ? await askProviders(fetch) : await askFleet(fetch)
   }
 
@@ -69,7 +69,7 @@ extension Resolver {
       }
       // A provider whose servers are all silent must leave time for the next ones.
       let share = max(upstream.timeout, (deadline - loop.now) / left)
-      let isLastResort = left == 1 && !mayFallBack(fetch.route)
+      let isLastResort = left == 1 && !localDNS.mayFallBack(fetch.route)
       fetch.state.providerStarted()
       beginPatience(fetch, for: upstream)
       let sentAt = loop.now
@@ -83,7 +83,7 @@ extension Resolver {
         fetch.trace(TrailStep(upstream.name, ResolvedAnswer.ambiguity))
       case .success:
         memory.succeeded(fetch.asked, at: index)
-        return await afterNXDOMAIN(fetch, result)
+        return await localDNS.afterNXDOMAIN(fetch, result)
       // The transfer's place was needed.
       case .failure(let reason) where fetch.state.isAnswered && reason.consequence == .ours: return result
       case .failure(let reason):
@@ -101,14 +101,14 @@ extension Resolver {
 
   /// Why a provider is not asked: the time for its certificates is not known, or its units are reserved.
   private func reasonNotToAsk(_ upstream: any Upstream, _ fetch: Fetch) -> UpstreamFailure? {
-    upstream.reasonToSkip(fetch.question, mayFallBack: mayFallBack(fetch.route)) { isInUse(fetch) }
+    upstream.reasonToSkip(fetch.question, mayFallBack: localDNS.mayFallBack(fetch.route)) { isInUse(fetch) }
   }
 
   /// Takes a failure of one provider into account.
   private func take(_ result: FetchResult, _ upstream: any Upstream, of fetch: Fetch) {
     guard let reason = result.failure else { return }
     fetch.trace(reason.trail(of: upstream.name))
-    if !reason.isNotListed { fetch.state.providerFailed(result, isSearched: maySearch(fetch.route)) }
+    if !reason.isNotListed { fetch.state.providerFailed(result, isSearched: localDNS.maySearch(fetch.route)) }
   }
 
   private func ask(
@@ -165,9 +165,9 @@ extension Resolver {
     // SVCB and HTTPS lead to addresses and to other names: the network must not decide about these if a provider
     // decides about A and AAAA (docs/adr/0025-types-that-no-provider-carries.md).
     let isReserved = !isCarried && (fetch.question.type == .svcb || fetch.question.type == .https)
-    let mayAsk = mayFallBack(route) && !isReserved || failure == nil && maySearch(route)
+    let mayAsk = localDNS.mayFallBack(route) && !isReserved || failure == nil && localDNS.maySearch(route)
     if mayAsk, !fetch.state.hasAskedLocal, !fetch.state.isDisplaced, !isFreshRefresh(fetch) {
-      let result = await askLocal(fetch, isFallback: true)
+      let result = await localDNS.ask(fetch, isFallback: true)
       if result.answer != nil { return result }
     }
     let failure = failure ?? (fetch.asked.isUnaskable ? .unaskable : nil)
@@ -182,67 +182,11 @@ extension Resolver {
     fetch.state.isRefresh && store.freshAnswer(to: fetch.asked, now: loop.now) != nil
   }
 
-  /// Asks LocalDNS. Without LocalDNS the network's own names do not exist.
-  func askLocal(_ fetch: Fetch, isFallback: Bool) async -> FetchResult {
-    let route = fetch.route
-    fetch.state.markLocalDNSAsked()
-    guard let local, local.hasServers(route.localServers) else {
-      // A refresh leaves the network's earlier answer in the cache.
-      guard route.isNetwork, !fetch.state.isRefresh else { return .failure(.noServer) }
-      // Not cached: the network may announce a resolver at any moment.
-      return composer.ownNegativeAnswer(.nxDomain, of: fetch.asked, isCached: false)
-    }
-    if let reason = memory.reasonNotToAsk(fetch.asked, at: FailureCache.localDNS, fetch.domain, now: loop.now) {
-      fetch.trace(reason.trail(of: "LocalDNS"))
-      return .failure(reason)
-    }
-    guard loop.now < fetch.state.end else { return .failure(.noAnswerInTime) }
-    var question = fetch.question
-    question.clientSubnet = nil
-    memory.sentToLocalDNS(fetch, now: loop.now)
-    counters.localQuestions += 1
-    var began: BootInstant
-    var result: Result<UpstreamAnswer, UpstreamFailure>
-    repeat {
-      began = loop.preciseNow
-      let rest = fetch.state.end - loop.now
-      fetch.state.localDNSStarted(on: network.number)
-      result = await local.ask(
-        question, route.localServers, timeout: isFallback ? min(settings.localTimeout, rest) : rest)
-      // An answer of another network's resolver does not count here.
-    } while fetch.state.network != network.number && loop.now < fetch.state.end
-    if fetch.state.network != network.number { result = .failure(.noAnswerInTime) }
-    fetch.state.localDNSStopped(hasAnswer: (try? result.get()) != nil)
-    if isFallback { names.wentToLocalDNS(question, result) }
-    switch result {
-    case .success(let reply):
-      counters.localRoundTrips.observe(loop.preciseNow - began)
-      memory.localDNSGaveVerdict(fetch, after: loop.preciseNow - began, now: loop.now)
-      memory.succeeded(fetch.asked, at: FailureCache.localDNS)
-      if isFallback { counters.fallbacks += 1 }
-      return composer.finish(
-        composer.confined(reply.answer, fetch), from: .localDNS(server: reply.server), to: fetch.asked,
-        local: AnswerComposer.LocalOrigin(
-          isFallback: isFallback, isOutOfOrder: reply.isOutOfOrder, isTruncated: reply.isTruncated))
-    case .failure(let reason):
-      counters.localFailures += 1
-      if reason.consequence == .verdict {
-        memory.localDNSGaveVerdict(fetch, after: loop.preciseNow - began, now: loop.now)
-      }
-      memory.failed(reason, fetch.asked, at: FailureCache.localDNS, sentAt: began, now: loop.now)
-      note("localdns", reason)
-      fetch.trace(reason.trail(of: "LocalDNS"))
-      return .failure(reason)
-    }
-  }
-
   /// Whether no upstream may be asked, since all gave no verdict a moment ago.
   func mayAskNoUpstream(_ asked: ResolverQuestion, _ domain: DomainKey) -> Bool {
     memory.mayAskNoUpstream(
-      asked, domain, mayAskLocal: asked.route.providers.isEmpty || mayFallBack(asked.route), now: loop.now)
+      asked, domain, mayAskLocal: asked.route.providers.isEmpty || localDNS.mayFallBack(asked.route), now: loop.now)
   }
-
-  func mayFallBack(_ route: Route) -> Bool { route.fallsBack && (local?.hasServers(route.localServers) ?? false) }
 }
 
 extension Fetch {
