@@ -47,10 +47,6 @@ public struct RecordType: RawRepresentable, Hashable, Sendable {
   @inlinable public static var svcb: RecordType { @_noAllocation get { RecordType(64) } }
   /// A service binding of HTTP, RFC 9460.
   @inlinable public static var https: RecordType { @_noAllocation get { RecordType(65) } }
-  /// QTYPE of an incremental zone transfer, RFC 1995.
-  @inlinable public static var ixfr: RecordType { @_noAllocation get { RecordType(251) } }
-  /// QTYPE of a zone transfer, RFC 5936.
-  @inlinable public static var axfr: RecordType { @_noAllocation get { RecordType(252) } }
   /// QTYPE of any type, RFC 8482.
   @inlinable public static var any: RecordType { @_noAllocation get { RecordType(255) } }
   /// Certification authority authorization, RFC 8659.

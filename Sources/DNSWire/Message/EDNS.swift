@@ -45,8 +45,6 @@ extension EDNS {
     public init(rawValue: UInt16) { self.rawValue = rawValue }
     /// EDNS Client Subnet, RFC 7871.
     public static var clientSubnet: OptionCode { OptionCode(rawValue: 8) }
-    /// DNS Cookie, RFC 7873.
-    public static var cookie: OptionCode { OptionCode(rawValue: 10) }
     /// edns-tcp-keepalive, RFC 7828.
     public static var tcpKeepalive: OptionCode { OptionCode(rawValue: 11) }
     /// Padding, RFC 7830.
