@@ -111,7 +111,7 @@ let layer2: [Target] =
     ["DNSWire", "EventLoop", "Ciphers", "Files", "HTTPClient", "HTTPMessage", "Lists", "Persistence", logging],
     tests: ["TLSTestSupport"])
   + module(
-    "Fleet", ["DNSWire", "EventLoop", "Ciphers", "Files", "Telemetry", "Store", "Persistence"],
+    "Fleet", ["DNSWire", "EventLoop", "Ciphers", "Configuration", "Files", "Telemetry", "Store", "Persistence"],
     tests: ["FleetTestSupport"])
   + module("HTTPServer", ["EventLoop", "HTTPMessage", "CEvent", "CTLS"], tests: ["HTTPTestSupport"])
   + module("SystemSetup", ["Files", "CAccess"])
@@ -241,7 +241,8 @@ let programs: [Target] =
       path: "Tests/LocalDNSTestSupport", cSettings: glibc, swiftSettings: strict),
     // A store in memory for several daemons on a virtual clock.
     .target(
-      name: "FleetTestSupport", dependencies: ["Fleet", "Store", "EventLoop", "DNSWire", "TestSupport"],
+      name: "FleetTestSupport",
+      dependencies: ["Configuration", "Fleet", "Store", "EventLoop", "DNSWire", "TestSupport"],
       path: "Tests/FleetTestSupport", cSettings: glibc, swiftSettings: strict),
     .target(
       name: "HTTPTestSupport", dependencies: ["EventLoop", "CEvent"], path: "Tests/HTTPTestSupport", cSettings: glibc,

@@ -66,14 +66,12 @@ final class FleetConnection {
     flushes = StoreStream(store, on: loop, resolve: finder.resolve, note: log)
     let keys = FleetKeys(
       namespace: settings.fleet.namespace, site: settings.fleet.site, secret: settings.fleet.secret?.reveal)
-    var part = FleetLevel.Settings(keys: keys)
-    (part.timeout, part.wait) = (settings.fleet.timeout, settings.fleet.wait)
-    part.sharesUnits = settings.fleet.units
     let member = FleetMember(
       id: parts.ledger.member, version: parts.version, fingerprint: keys.fingerprint(of: settings.fingerprint),
       host: hostName)
     nonisolated(unsafe) let fleet = FleetLevel(
-      part, over: client, on: loop, identity: RandomOctets.generate(count: 16), member: member, ledger: parts.ledger
+      keys, settings.fleet, over: client, on: loop, identity: RandomOctets.generate(count: 16), member: member,
+      ledger: parts.ledger
     ) { note in logger.log(level: note.isProblem ? .error : .info, "\(note.text)") }
     let place = settings.url.description
     fleet.describe = { [weak client, weak flushes] in

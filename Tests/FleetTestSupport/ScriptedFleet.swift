@@ -1,5 +1,6 @@
 // ScriptedFleet.swift -- connects a daemon's engine of the fleet with a scripted store.
 
+import Configuration
 import EventLoop
 import Fleet
 
@@ -32,7 +33,7 @@ extension ScriptedStore {
   ) -> (level: FleetLevel, stream: ScriptedStream) {
     let link = link()
     let level = FleetLevel(
-      FleetLevel.Settings(keys: FleetKeys(namespace: "httpdnsd", site: "", secret: secret)), over: link, on: loop,
+      FleetKeys(namespace: "httpdnsd", site: "", secret: secret), Configuration().fleet, over: link, on: loop,
       identity: [UInt8](repeating: UInt8(number), count: 15) + [start],
       member: FleetMember(id: "\(number).\(start)", version: "1", fingerprint: "f.s.r", host: "h\(number)"),
       ledger: ledger, note: note)

@@ -49,7 +49,7 @@ private final class FleetLifeDaemon {
     let link = store.link()
     self.link = link
     nonisolated(unsafe) let level = FleetLevel(
-      FleetLevel.Settings(keys: FleetLife.keys), over: link, on: loop, identity: identity,
+      FleetLife.keys, Configuration().fleet, over: link, on: loop, identity: identity,
       member: FleetMember(id: "\(seed)", version: "1", fingerprint: "f", host: "h\(number)")
     ) { _ in }
     var random = SeededGenerator(seed: seed)

@@ -27,6 +27,7 @@
 //
 // Bounds: 64 commands of lookups, 64 writes in flight, 1,024 values or 1 MiB to be written. Resolver's loop only.
 
+import Configuration
 import EventLoop
 import Store
 
@@ -41,23 +42,11 @@ package enum FlushReach: Hashable, Sendable {
 
 /// Shares answers, flushes and billing units with the other daemons of a site.
 package final class FleetLevel {
-  package struct Settings: Sendable {
-    /// Composes the names of keys, and seals values.
-    package var keys: FleetKeys
-    /// The longest time that a lookup waits for the store, all commands together (`fleet.timeout`).
-    package var timeout = Duration.milliseconds(20)
-    /// The longest time that a lookup waits for another daemon that holds the lease (`fleet.wait`).
-    package var wait = Duration.milliseconds(150)
-    /// Whether `units_per_day` limits the fleet rather than each daemon (`fleet.units`).
-    package var sharesUnits = true
-
-    /// The other members get the defaults of the configuration.
-    package init(keys: FleetKeys) { self.keys = keys }
-  }
-
   let loop: any Loop
   let link: any StoreLink
-  let settings: Settings
+  /// Composes the names of keys, and seals values.
+  let keys: FleetKeys
+  let settings: Configuration.Fleet
   let member: FleetMember
   let clock: StoreClockSync
   package let follower: FlushFollower
@@ -80,11 +69,12 @@ package final class FleetLevel {
   ///   - ledger: this daemon's units that stores have counted before.
   ///   - note: called with each line for the log.
   package init(
-    _ settings: Settings, over link: any StoreLink, on loop: any Loop, identity: [UInt8], member: FleetMember,
+    _ keys: FleetKeys, _ settings: Configuration.Fleet, over link: any StoreLink, on loop: any Loop, identity: [UInt8],
+    member: FleetMember,
     ledger: FleetLedger = FleetLedger(), note: @escaping @Sendable (FleetNote) -> Void
   ) {
     (self.settings, self.link, self.loop, self.member, self.note) = (settings, link, loop, member, note)
-    let keys = settings.keys
+    self.keys = keys
     clock = StoreClockSync(hasSecret: keys.hasSecret, over: link, on: loop, note: note)
     pacer = FlushPacer(on: loop, clock: clock, tally: tally, note: note)
     follower = FlushFollower(
@@ -92,12 +82,11 @@ package final class FleetLevel {
     presence = Presence(member, keys, over: link, on: loop, clock: clock, follower: follower)
     answers = AnswerExchange(
       keys, over: link, on: loop, clock: clock, follower: follower, identity: identity, tally: tally)
-    units = UnitCounter(settings, over: link, on: loop, clock: clock, identity: identity, ledger: ledger)
+    units = UnitCounter(
+      keys, isShared: settings.units, over: link, on: loop, clock: clock, identity: identity, ledger: ledger)
     clock.onEstimate = { [weak self] in self?.estimatedClock(steppedFrom: $0) }
     units.onLoss = { [weak self] in self?.storeLostData() }
   }
-
-  var keys: FleetKeys { settings.keys }
 
   package var counters: FleetCounters { tally.counters }
 
@@ -113,7 +102,7 @@ package final class FleetLevel {
     (report.memberCount, report.knowsFlushes) = (presence.memberCount, follower.isCurrent)
     (report.counters, report.droppedWrites) = (counters, answers.droppedWrites)
     (report.clockDifference, report.isClockRefused) = (clock.difference, clock.isRefused)
-    (report.hasSecret, report.sharesUnits) = (keys.hasSecret, settings.sharesUnits)
+    (report.hasSecret, report.sharesUnits) = (keys.hasSecret, settings.units)
     return report
   }
 

@@ -3,6 +3,7 @@
 // The engine does not know the providers' dialects: the caller checks the records of each value that is found, and
 // accepts or rejects it. After a rejection the lookup goes on as if the store had no answer.
 
+import Configuration
 import EventLoop
 import Store
 

@@ -32,10 +32,10 @@ package final class UnitCounter {
   private static let oldDays = 2...8 as ClosedRange<Int64>
 
   init(
-    _ settings: FleetLevel.Settings, over link: any StoreLink, on loop: any Loop, clock: StoreClockSync,
+    _ keys: FleetKeys, isShared: Bool, over link: any StoreLink, on loop: any Loop, clock: StoreClockSync,
     identity: [UInt8], ledger: FleetLedger
   ) {
-    (keys, isShared) = (settings.keys, settings.sharesUnits)
+    (self.keys, self.isShared) = (keys, isShared)
     (self.link, self.loop, self.clock, self.identity, self.ledger) = (link, loop, clock, identity, ledger)
   }
 
