@@ -2,6 +2,7 @@
 //
 // Resolver's loop only. It decides; the resolver answers the queries of what is stopped or displaced.
 
+import Configuration
 import DNSWire
 import EventLoop
 import FairShares
@@ -24,14 +25,14 @@ final class Admission {
   private static let fewWaiters = 16
 
   init(_ settings: ResolverSettings) {
-    places = PlaceShares(capacity: settings.maxInFlight)
-    misses = MissLimits(perClient: settings.missesPerClient, perDomain: settings.missesPerDomain)
+    places = PlaceShares(capacity: settings.listen.maxInFlight)
+    misses = MissLimits(perClient: settings.listen.missesPerClient, perDomain: settings.listen.missesPerDomain)
   }
 
   /// Applies new limits per second.
   func use(_ settings: ResolverSettings) {
-    guard misses.rates != (settings.missesPerClient, settings.missesPerDomain) else { return }
-    misses = MissLimits(perClient: settings.missesPerClient, perDomain: settings.missesPerDomain)
+    guard misses.rates != (settings.listen.missesPerClient, settings.listen.missesPerDomain) else { return }
+    misses = MissLimits(perClient: settings.listen.missesPerClient, perDomain: settings.listen.missesPerDomain)
   }
 
   // MARK: Places

@@ -10,24 +10,14 @@ import Telemetry
 package struct ResolverSettings: Sendable {
   /// The routes; a route's number is its index.
   package var routes: [Route]
-  /// The maximum number of questions in flight; above it, queries get stale data or SERVFAIL.
-  package var maxInFlight: Int
-  /// Whether answers are cached.
-  package var cacheEnabled: Bool
-  /// Whether NXDOMAIN covers the names below (RFC 8020).
-  package var nxdomainCut: Bool
-  /// The maximum TTL of stale data, in seconds.
-  package var staleTTL: UInt32
+  /// The limits of questions in flight and upstream.
+  package var listen: Configuration.Listen
+  /// How answers are cached.
+  package var cache: Configuration.Cache
   /// How long LocalDNS may take to answer.
   package var localTimeout: Duration
-  /// The maximum wait before a failed question is asked again.
-  package var longestFailureWait: Duration
   /// Refuses private addresses; nil if rebind protection is off.
   package var rebindFilter: RebindFilter?
-  /// Questions per second that one client may send upstream while other clients are active; 0 for no limit.
-  package var missesPerClient = 0
-  /// Questions per second about one domain that may go upstream; 0 for no limit.
-  package var missesPerDomain = 0
   /// How long a provider may take to reply before LocalDNS is asked as well, unless it has been silent.
   package static let localDNSDelay = Duration.seconds(1)
   /// What the last provider has at least before LocalDNS's answer is given.
@@ -86,13 +76,9 @@ extension ResolverSettings {
   /// Takes the settings from a configuration; `routes` are in the order of their numbers.
   package init(_ configuration: Configuration, _ routes: [Route]) {
     self.init(
-      routes: routes, maxInFlight: configuration.listen.maxInFlight, cacheEnabled: configuration.cache.isEnabled,
-      nxdomainCut: configuration.cache.nxdomainCut,
-      staleTTL: configuration.cache.staleTTL.ttl,
+      routes: routes, listen: configuration.listen, cache: configuration.cache,
       localTimeout: configuration.localDNS.timeout,
-      longestFailureWait: configuration.cache.maxFailureTTL,
       rebindFilter: configuration.names.rebindProtection
-        ? RebindFilter(allowed: configuration.names.rebindAllow, prefixes: configuration.names.rebindPrefixes) : nil,
-      missesPerClient: configuration.listen.missesPerClient, missesPerDomain: configuration.listen.missesPerDomain)
+        ? RebindFilter(allowed: configuration.names.rebindAllow, prefixes: configuration.names.rebindPrefixes) : nil)
   }
 }

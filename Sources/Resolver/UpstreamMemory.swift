@@ -3,6 +3,7 @@
 // Resolver's loop only. Failures under another configuration, or before an upstream's recovery, say nothing. When LocalDNS
 // gave verdicts outlives a reload.
 
+import Configuration
 import DNSWire
 import EventLoop
 import FairShares
@@ -17,12 +18,12 @@ final class UpstreamMemory {
 
   init(_ configuration: ResolverConfiguration) {
     self.configuration = configuration
-    failures = FailureCache(longestWait: configuration.settings.longestFailureWait)
+    failures = FailureCache(longestWait: configuration.settings.cache.maxFailureTTL)
   }
 
   func use(_ configuration: ResolverConfiguration) {
     self.configuration = configuration
-    failures = FailureCache(longestWait: configuration.settings.longestFailureWait)
+    failures = FailureCache(longestWait: configuration.settings.cache.maxFailureTTL)
   }
 
   func networkHasChanged(now: BootInstant) {

@@ -97,9 +97,8 @@ final class ResolverScene: @unchecked Sendable {
     _ configure: (inout ResolverSettings) -> Void = { _ in }
   ) {
     self.loop = loop
-    var settings = ResolverSettings(
-      routes: ResolverScene.routes(providers: upstreams.count), maxInFlight: 1024, cacheEnabled: true,
-      nxdomainCut: true, staleTTL: 30, localTimeout: .milliseconds(1500), longestFailureWait: .seconds(300))
+    var settings = ResolverSettings(Configuration(), ResolverScene.routes(providers: upstreams.count))
+    (settings.listen.missesPerClient, settings.listen.missesPerDomain) = (0, 0)
     configure(&settings)
     let bounds = CacheBounds(maxOctets: cacheOctets, maxEntries: cacheEntries)
     cache = cacheSeed.map { MessageCache(bounds, seed: $0) } ?? MessageCache(bounds)
@@ -138,7 +137,7 @@ final class ResolverScene: @unchecked Sendable {
         networkRoute: Route.Number.network, portalRoute: Route.Number.portal, routerRoute: Route.Number.router))
     return QueryTables(
       access: AccessPolicy([IPPrefix(text: "0.0.0.0/0")!]), table: table, routes: settings.routes, cache: cache,
-      network: network, cacheEnabled: settings.cacheEnabled, maxUDPPayload: 1232, keepalive: 150,
+      network: network, cacheEnabled: settings.cache.isEnabled, maxUDPPayload: 1232, keepalive: 150,
       passesSubnets: { upstreams[$0].passesClientSubnet }, knowsFlags: { upstreams[$0].knowsDNSSECFlags })
   }
 

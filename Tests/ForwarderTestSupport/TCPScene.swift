@@ -1,5 +1,6 @@
 // TCPScene.swift -- the TCP service behind a real socket, with a client, a resolver, and one upstream.
 
+import Configuration
 import DNSWire
 import EventLoop
 import HTTPDNS
@@ -32,9 +33,9 @@ final class TCPScene {
     ) { _, _, _ in
       Issue.record("a response over UDP to a client over TCP")
     }
-    let settings = ResolverSettings(
-      routes: ResolverScene.routes(providers: 1), maxInFlight: 10, cacheEnabled: true, nxdomainCut: true, staleTTL: 30,
-      localTimeout: .seconds(1), longestFailureWait: .seconds(300))
+    var settings = ResolverSettings(Configuration(), ResolverScene.routes(providers: 1))
+    settings.listen.maxInFlight = 10
+    (settings.listen.missesPerClient, settings.listen.missesPerDomain) = (0, 0)
     upstream = ScriptedUpstream(on: loop) { question, _ in
       .answer(.addresses(question.name, "192.0.2.77"), after: .milliseconds(1))
     }

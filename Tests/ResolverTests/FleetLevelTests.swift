@@ -374,8 +374,8 @@ final class FleetScene {
 
   @Test func `one client that floods a domain does not take it from the others, with a store as without one`() throws {
     let fleet = FleetScene(2, price: .oneUnit) {
-      $0.missesPerDomain = 50
-      $0.missesPerClient = 500
+      $0.listen.missesPerDomain = 50
+      $0.listen.missesPerClient = 500
     }
     fleet.providers[0].remembers = false
     let scene = fleet.scenes[0]

@@ -60,11 +60,11 @@ private final class InstantUpstream: TestUpstream, @unchecked Sendable {
       [upstream],
       ReplySender(ClientQueries(capacity: 64), on: loop, maxUDPPayload: 1232, keepalive: 150) { _, _, _ in }
     )
+    var settings = ResolverSettings(Configuration(), ResolverScene.routes(providers: 1))
+    (settings.listen.missesPerClient, settings.listen.missesPerDomain) = (0, 0)
     resolver = Resolver(
       on: loop,
-      settings: ResolverSettings(
-        routes: ResolverScene.routes(providers: 1), maxInFlight: 1024, cacheEnabled: true, nxdomainCut: true,
-        staleTTL: 30, localTimeout: .seconds(1), longestFailureWait: .seconds(300)),
+      settings: settings,
       cache: cache, network: CurrentNetwork(of: cache), upstreams: parts.0, local: nil, replies: parts.1
     ) { _, _ in }
   }

@@ -198,7 +198,7 @@ private final class PairingUpstream: TestUpstream, @unchecked Sendable {
     let provider = ScriptedUpstream(on: loop) { question, number in
       number < 40 ? .answer(.addresses(question.name, "192.0.2.1", ttl: 20), after: .zero) : .silence
     }
-    let scene = RefresherScene(ResolverScene(on: loop, [provider]) { $0.maxInFlight = 20 })
+    let scene = RefresherScene(ResolverScene(on: loop, [provider]) { $0.listen.maxInFlight = 20 })
     let names = (0..<40).map { "host\($0).example" }
     for name in names {
       _ = try scene.scene.answer(name)

@@ -129,7 +129,7 @@ import Testing
 
   @Test func `NXDOMAIN does not cover names below if nxdomain_cut is off, nor on another route`() throws {
     let provider = provider([:])
-    let off = ResolverScene(on: loop, [provider]) { $0.nxdomainCut = false }
+    let off = ResolverScene(on: loop, [provider]) { $0.cache.nxdomainCut = false }
     _ = try off.answer("gone.example.com")
     _ = try off.answer("a.gone.example.com")
     #expect(provider.asked.count == 2)
@@ -224,7 +224,7 @@ import Testing
 
   @Test func `without a cache nothing is stored, and equal questions still share a request`() throws {
     let provider = provider(["www.example.com. A": .addresses(name("www.example.com"), "192.0.2.1")])
-    let scene = ResolverScene(on: loop, [provider]) { $0.cacheEnabled = false }
+    let scene = ResolverScene(on: loop, [provider]) { $0.cache.isEnabled = false }
     scene.ask("www.example.com", client: 1)
     scene.ask("www.example.com", client: 2)
     loop.advance(by: .seconds(1))

@@ -22,7 +22,7 @@ import Testing
     let provider = ScriptedUpstream(on: loop) { question, _ in
       .answer(.addresses(question.name, "192.0.2.1"), after: .milliseconds(500))
     }
-    let scene = ResolverScene(on: loop, [provider]) { $0.maxInFlight = 4 }
+    let scene = ResolverScene(on: loop, [provider]) { $0.listen.maxInFlight = 4 }
     let inside = (0..<4).map { scene.ask("host\($0).example") }
     let beyond = scene.ask("host4.example")
     let joins = scene.ask("host0.example", client: 2)
@@ -108,7 +108,9 @@ import Testing
     let local = ScriptedLocalDNS(on: loop) { _, _ in .silence }
     local.isThere = false
     let slots = load.inFlight * 4
-    let scene = ResolverScene(on: loop, [provider], local: local, slots: slots) { $0.maxInFlight = load.inFlight }
+    let scene = ResolverScene(on: loop, [provider], local: local, slots: slots) {
+      $0.listen.maxInFlight = load.inFlight
+    }
     scene.onlyCount()
     let ticks = load.seconds * 10
     var settled = 0

@@ -30,8 +30,8 @@ import Testing
   private func scene(_ provider: ScriptedUpstream, slots: Int = 4096, _ local: ScriptedLocalDNS? = nil) -> ResolverScene
   {
     ResolverScene(on: loop, [provider], local: local, slots: slots) {
-      $0.missesPerClient = 500
-      $0.missesPerDomain = 50
+      $0.listen.missesPerClient = 500
+      $0.listen.missesPerDomain = 50
     }
   }
 
@@ -145,7 +145,7 @@ import Testing
     let provider = provider()
     provider.script = { question, _ in .answer(.addresses(question.name, "192.0.2.1", ttl: 5)) }
     let scene = ResolverScene(on: loop, [provider]) {
-      $0.missesPerDomain = 1
+      $0.listen.missesPerDomain = 1
       $0.routes[0].stale.mode = .onFailure
       $0.routes[0].stale.maxAge = 3600
     }
@@ -170,7 +170,7 @@ import Testing
   @Test func `a query that is repeated after a second starts another attempt only where the share allows it`() throws {
     let provider = ScriptedUpstream(on: loop) { _, _ in .silence }
     (provider.traits.timeout, provider.traits.refreshPrice) = (.seconds(10), .oneUnit)
-    let scene = ResolverScene(on: loop, [provider]) { $0.missesPerDomain = 1 }
+    let scene = ResolverScene(on: loop, [provider]) { $0.listen.missesPerDomain = 1 }
     let question = ClientQuestion(name: "www.example.com", id: 7)
     scene.ask(question)
     for number in 0..<3 { scene.ask("n\(number).example.com") }
@@ -238,7 +238,7 @@ import Testing
     provider.remembers = false
     provider.script = { question, _ in .answer(.addresses(question.name, "192.0.2.1", ttl: 5)) }
     let scene = ResolverScene(on: loop, [provider]) {
-      $0.missesPerDomain = 50
+      $0.listen.missesPerDomain = 50
       $0.routes[0].stale = .tested(.onFailure)
     }
     for _ in 0..<2 {
@@ -259,8 +259,8 @@ import Testing
       .answer(.addresses(question.name, "192.0.2.1"), after: .milliseconds(100))
     }
     let scene = ResolverScene(on: loop, [provider]) {
-      $0.maxInFlight = 2
-      $0.missesPerDomain = 4
+      $0.listen.maxInFlight = 2
+      $0.listen.missesPerDomain = 4
     }
     for client in 2...3 { scene.ask("www.d\(client).example", client: UInt16(client)) }
     for number in 0..<50 { scene.ask("n\(number).shared.example", client: 1) }
@@ -274,7 +274,7 @@ import Testing
   @Test func `changes among one client's own questions leave others half of the transfers that go on`() {
     let provider = ScriptedUpstream(on: loop) { _, _ in .silence }
     provider.traits.timeout = .seconds(4)
-    let scene = ResolverScene(on: loop, [provider]) { $0.maxInFlight = 32 }
+    let scene = ResolverScene(on: loop, [provider]) { $0.listen.maxInFlight = 32 }
     for number in 0..<32 { scene.ask("n\(number).greedy.example", client: 1) }
     for number in 0..<30 { scene.ask("www.other\(number).example", client: 1) }
     #expect(scene.resolver.assumeIsolated { $0.admission.lingering } == 16)
@@ -286,7 +286,7 @@ import Testing
     let first = ScriptedUpstream("first", on: loop) { question, _ in
       .answer(.addresses(question.name, "192.0.2.1"), after: .milliseconds(500))
     }
-    let scene = ResolverScene(on: loop, [first]) { $0.maxInFlight = 2 }
+    let scene = ResolverScene(on: loop, [first]) { $0.listen.maxInFlight = 2 }
     let slow = (0..<2).map { scene.ask("n\($0).greedy.example", client: 1) }
     loop.advance(by: .milliseconds(10))
     scene.ask("www.example.com", client: 2)
@@ -302,7 +302,7 @@ import Testing
     let first = ScriptedUpstream("first", on: loop) { _, _ in .failure(after: .milliseconds(500)) }
     let second = ScriptedUpstream("second", on: loop) { question, _ in .answer(.addresses(question.name, "192.0.2.2")) }
     let local = ScriptedLocalDNS(on: loop) { question, _ in .answer(.addresses(question.name, "10.0.0.1")) }
-    let scene = ResolverScene(on: loop, [first, second], local: local) { $0.maxInFlight = 2 }
+    let scene = ResolverScene(on: loop, [first, second], local: local) { $0.listen.maxInFlight = 2 }
     for number in 0..<2 { scene.ask("n\(number).greedy.example", client: 1) }
     loop.advance(by: .milliseconds(10))
     scene.ask("www.example.com", client: 2)
@@ -317,7 +317,7 @@ import Testing
     let provider = ScriptedUpstream(on: loop) { _, _ in .silence }
     provider.traits.timeout = .seconds(4)
     provider.remembers = false
-    let scene = ResolverScene(on: loop, [provider]) { $0.maxInFlight = 16 }
+    let scene = ResolverScene(on: loop, [provider]) { $0.listen.maxInFlight = 16 }
     // Ever more clients, of which each has less than those before.
     for number in 0..<2000 {
       scene.ask("n\(number).d\(number).example", client: UInt16(number / 2 + 1))

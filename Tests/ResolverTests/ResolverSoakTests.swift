@@ -105,9 +105,9 @@ private final class Weather: @unchecked Sendable {
     local.isThere = !random.oneIn(3)
     let most = [3, 10, 1024].randomElement(using: &random)!
     let scene = ResolverScene(on: loop, upstreams, local: local, slots: most * 4) {
-      $0.maxInFlight = most
-      $0.cacheEnabled = !random.oneIn(4)
-      $0.nxdomainCut = !random.oneIn(2)
+      $0.listen.maxInFlight = most
+      $0.cache.isEnabled = !random.oneIn(4)
+      $0.cache.nxdomainCut = !random.oneIn(2)
     }
     for _ in 0..<Int.random(in: 40...120, using: &random) {
       scene.ask(question(&random))

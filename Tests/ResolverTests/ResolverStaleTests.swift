@@ -191,7 +191,7 @@ import Testing
   }
 
   @Test func `stale data is served if too many questions are in flight, and no failure is cached`() throws {
-    let stale = StaleScene { $0.maxInFlight = 1 }
+    let stale = StaleScene { $0.listen.maxInFlight = 1 }
     try stale.keep()
     stale.providerNow(has: "192.0.2.2", after: .seconds(1))
     stale.scene.ask("other.example.com")

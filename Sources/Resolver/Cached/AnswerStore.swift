@@ -120,7 +120,7 @@ final class AnswerStore {
   /// The entry that answers a question: the first fresh one, otherwise the newest stale one. The hot path chooses by the
   /// same `LookupOrder`.
   func find(_ asked: ResolverQuestion, now: BootInstant) -> CachedAnswer? {
-    guard settings.cacheEnabled else { return nil }
+    guard settings.cache.isEnabled else { return nil }
     let now = now.nanoseconds
     var order = LookupOrder(usesSubnet: asked.hasSubnet)
     var newest: CachedAnswer?
@@ -182,7 +182,8 @@ final class AnswerStore {
   /// A network's resolver does not: it has private zones below names that it answers with NXDOMAIN. Nor do some providers,
   /// which do so for the empty names between two zones; `namesBelow` knows these.
   private func nxdomainAbove(_ asked: ResolverQuestion, now: BootInstant) -> FinishedAnswer? {
-    guard settings.cacheEnabled, settings.nxdomainCut, !asked.route.providers.isEmpty, !asked.route.isSearched else {
+    guard settings.cache.isEnabled, settings.cache.nxdomainCut, !asked.route.providers.isEmpty, !asked.route.isSearched
+    else {
       return nil
     }
     let scope = asked.nameErrorScope
@@ -214,7 +215,7 @@ final class AnswerStore {
 
   /// Whether the cache has fresh addresses of that type for the name, for the client's subnet or for everybody.
   func hasAddresses(_ asked: ResolverQuestion, _ type: RecordType, now: BootInstant) -> Bool {
-    guard settings.cacheEnabled else { return false }
+    guard settings.cache.isEnabled else { return false }
     var scope = asked.scope
     scope.type = type.rawValue
     func isThere(_ subnet: QueryClientSubnet) -> Bool {
@@ -234,7 +235,7 @@ final class AnswerStore {
 
   /// The cached records as stale data (RFC 8767 section 4, RFC 8914 sections 4.4 and 4.20).
   private func stale(_ found: CachedResponse, _ name: DomainName) -> FinishedAnswer? {
-    guard var response = recomposed(found, name, ttl: { min($0, settings.staleTTL) }) else { return nil }
+    guard var response = recomposed(found, name, ttl: { min($0, settings.cache.staleTTL.ttl) }) else { return nil }
     response.extendedError = found.responseCode == .nxDomain ? .staleNXDomain : .staleAnswer
     return FinishedAnswer(response: response, lifetime: 0)
   }
@@ -263,7 +264,7 @@ final class AnswerStore {
   func insert(
     _ answer: FinishedAnswer, to asked: ResolverQuestion, _ origin: EntryOrigin, now: BootInstant
   ) -> StoredAnswer? {
-    guard settings.cacheEnabled, isStillRouted(asked) else { return nil }
+    guard settings.cache.isEnabled, isStillRouted(asked) else { return nil }
     // The key names the network on which the question began.
     if origin.source.isLocalDNS, asked.route.belongsToNetwork, asked.scope.network != origin.network { return nil }
     let name = asked.question.name

@@ -58,7 +58,7 @@ extension Resolver {
         given = .success(composer.ofExistingName(answer, fetch.asked))
       } else {
         let arranged = insert(answer, to: fetch.asked, fetch.origin(result.source, isInSets: isFirst))
-        if arranged.lifetime == 0 || !settings.cacheEnabled, fetch.epoch == cache.epoch {
+        if arranged.lifetime == 0 || !settings.cache.isEnabled, fetch.epoch == cache.epoch {
           recent.add(arranged, to: fetch.key, askedAt: fetch.state.lastAttempt, now: loop.now)
         }
         given = .success(arranged)

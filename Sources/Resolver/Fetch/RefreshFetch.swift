@@ -2,6 +2,7 @@
 //
 // Resolver's loop only.
 
+import Configuration
 import DNSWire
 import EventLoop
 import FairShares
@@ -45,7 +46,9 @@ extension Resolver {
     let provider = configuration.provider(source)
     if case .provider = source {
       // Half of the places are reserved for clients.
-      guard provider != nil, admission.count + questions.count <= settings.maxInFlight / 2 else { return results }
+      guard provider != nil, admission.count + questions.count <= settings.listen.maxInFlight / 2 else {
+        return results
+      }
     }
     var fetches: [(number: Int, fetch: Fetch)] = []
     for (number, wanted) in questions.enumerated() {

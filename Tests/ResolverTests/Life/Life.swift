@@ -49,7 +49,7 @@ final class Life {
     scene = ResolverScene(
       on: loop, [provider], local: plan.hasLocalDNS ? local.upstream : nil, cacheEntries: 16_000, cacheSeed: plan.seed
     ) { settings in
-      (settings.missesPerClient, settings.missesPerDomain) = (500, LifeHostileJudge.missesPerSecond)
+      (settings.listen.missesPerClient, settings.listen.missesPerDomain) = (500, LifeHostileJudge.missesPerSecond)
       for index in settings.routes.indices { settings.routes[index].stale = plan.stale }
     }
     let kept = zone.hosts.suffix(plan.kept).flatMap { host in
