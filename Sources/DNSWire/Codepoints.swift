@@ -56,6 +56,9 @@ public struct RecordType: RawRepresentable, Hashable, Sendable {
 extension RecordType {
   /// Whether no record has this type: 0, which is reserved, and QTYPEs and meta-TYPEs (RFC 6895 section 3.1).
   @inlinable public var isOnlyForQuestions: Bool { @_noAllocation get { rawValue &- 1 > 126 && rawValue < 256 } }
+
+  /// Whether records of this type can be data: it is neither OPT nor only for questions.
+  public var isDataType: Bool { !isOnlyForQuestions && self != .opt }
 }
 
 /// A response code, RFC 1035 section 4.1.1 and RFC 6895; values above 15 need an OPT record.

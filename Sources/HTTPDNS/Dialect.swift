@@ -128,9 +128,3 @@ public struct Billing: Hashable, Sendable {
   /// - Parameter answers: the number of names and families that addresses were returned for.
   public func units(answers: Int) -> Int { unitsPerTransfer + unitsPerAnswer * answers }
 }
-
-extension RecordType {
-  /// Whether records of this type can exist: not type 0, not OPT, and no type that only questions use (RFC 6895 section
-  /// 3.1).
-  var isDataType: Bool { self != RecordType(0) && self != .opt && !(128...255).contains(rawValue) }
-}

@@ -50,8 +50,7 @@ extension Form where Result == RecordType {
   /// A data type; QTYPEs and meta types are refused (RFC 6895 section 3.1).
   static var dataType: Form {
     Form("a record type, e.g. \"AAAA\" or \"TYPE65\", but no meta type") { value in
-      guard let type = value.line.flatMap({ RecordType(text: $0) }) else { return nil }
-      return type.rawValue == 0 || type == .opt || (128...255).contains(type.rawValue) ? nil : type
+      value.line.flatMap { RecordType(text: $0) }.flatMap { $0.isDataType ? $0 : nil }
     }
   }
 }

@@ -25,7 +25,7 @@ public struct RefreshRequest: ControlRequest {
     self.name = name
     var types: [RecordType] = []
     for line in lines {
-      guard let type = RecordType(text: String(line)), !type.isOnlyAsked else {
+      guard let type = RecordType(text: String(line)), type.isDataType else {
         throw ControlRefusal(status: 400, reason: "not a type that can be asked for")
       }
       types.append(type)
@@ -36,11 +36,6 @@ public struct RefreshRequest: ControlRequest {
   func answer(from actions: any ControlActions) async -> any ControlText {
     RefreshText(name: name, summary: await actions.refresh(name, types))
   }
-}
-
-extension RecordType {
-  /// Whether no record can have this type: 0, OPT, and the types of questions only (RFC 6895 section 3.1).
-  public var isOnlyAsked: Bool { rawValue == 0 || rawValue == 41 || (128...255).contains(rawValue) }
 }
 
 struct RefreshText: ControlText {

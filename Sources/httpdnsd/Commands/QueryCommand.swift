@@ -109,7 +109,7 @@ struct QueryCommand: ParsableCommand {
 
   /// The type that a text names; nil if it cannot be asked for.
   private static func recordType(_ text: String) -> RecordType? {
-    RecordType(text: text).flatMap { $0.isOnlyAsked ? nil : $0 }
+    RecordType(text: text).flatMap { $0.isDataType ? $0 : nil }
   }
 
   private func ask(

@@ -29,7 +29,7 @@ struct RefreshCommand: ParsableCommand {
 
   func validate() throws {
     try ControlOptions.check(name)
-    for type in types where RecordType(text: type)?.isOnlyAsked ?? true {
+    for type in types where RecordType(text: type)?.isDataType != true {
       throw ValidationError("'\(type)' is not a type that can be asked for")
     }
     if types.count > RefreshRequest.mostTypes {
