@@ -65,9 +65,6 @@ public struct MeasurementTable {
   private var oldest = MeasurementTable.none
   private var newest = MeasurementTable.none
 
-  /// Creates an empty table, which allocates no memory.
-  public init() {}
-
   /// The number of rows.
   public var count: Int { rows.count }
 

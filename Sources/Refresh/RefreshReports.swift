@@ -10,8 +10,6 @@ package struct RefreshCounters: Sendable, Equatable {
   package var failures: UInt64 = 0
   /// Transfers that the budget stopped, in whole or in part.
   package var overBudget: UInt64 = 0
-
-  package init() {}
 }
 
 /// When an entry is refreshed before it expires.

@@ -30,8 +30,6 @@ public struct RefreshShares<Holder: Hashable & Sendable>: Sendable {
   static var mostAccounts: Int { 256 }
   private static var width: Int64 { 60_000_000_000 }
 
-  public init() {}
-
   /// Returns whether `holder` may spend units, and counts its demand: within its share, or from what the demand of the
   /// others leaves over.
   ///

@@ -51,8 +51,6 @@ package struct ResolverCounters: Sendable, Equatable {
   /// Questions to LocalDNS.
   package var local = LocalQuestionCounters()
 
-  package init() {}
-
   func with(_ local: LocalQuestionCounters) -> ResolverCounters {
     var counters = self
     counters.local = local

@@ -82,8 +82,6 @@ package struct ShareCounters: Sendable, Equatable {
   /// Questions whose place was given to another one.
   package internal(set) var displaced: UInt64 = 0
 
-  package init() {}
-
   /// The queries that got stale data because of a limit, or those that got SERVFAIL.
   package func count(_ limit: ShareLimit, stale: Bool) -> UInt64 { counts[2 * limit.rawValue + (stale ? 1 : 0)] }
 

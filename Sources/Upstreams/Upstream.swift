@@ -122,8 +122,6 @@ package struct UpstreamTraits: Sendable {
   package var refreshPrice = RefreshPrice.free
   /// The maximum number of names in one transfer, each in both address families; 0 if every question needs its own.
   package var mostNames = 0
-
-  package init(timeout: Duration) { self.timeout = timeout }
 }
 
 /// How an upstream currently answers.

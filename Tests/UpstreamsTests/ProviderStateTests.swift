@@ -1,7 +1,6 @@
 // ProviderStateTests.swift -- a provider that cannot be reached, is silent, pauses or is at its limit, and what ends that.
 
 import Ciphers
-import Configuration
 import DNSWire
 import EventLoop
 import HTTPClient
@@ -10,6 +9,7 @@ import HTTPMessage
 import TestSupport
 import Testing
 
+@testable import Configuration
 @testable import ForwarderTestSupport
 @testable import Upstreams
 

@@ -1,12 +1,12 @@
 // RemedyTests.swift -- remedies name the keys that the provider's kind has.
 
 import Ciphers
-import Configuration
 import EventLoop
 import HTTPClient
 import HTTPDNS
 import Testing
 
+@testable import Configuration
 @testable import Upstreams
 
 @Suite struct RemedyTests {
@@ -32,7 +32,7 @@ import Testing
     (.doh(method: .post), "check url or servers, and whether the service admits this client"),
   ]
 
-  private static let table = Kind.table(.init(.url(ProviderURL(text: "https://192.0.2.10/table.json")!)))
+  private static let table = Kind.table(.init(location: .url(ProviderURL(text: "https://192.0.2.10/table.json")!)))
 
   private func provider(
     _ kind: Configuration.ProviderKind, requestsPerSecond: Int = 0, proxy: String? = nil

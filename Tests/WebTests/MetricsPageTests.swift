@@ -7,8 +7,8 @@ import MessageCache
 import Resolver
 import Telemetry
 import Testing
-import Upstreams
 
+@testable import Upstreams
 @testable import Web
 
 @Suite struct `The page of metrics` {

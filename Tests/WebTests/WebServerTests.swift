@@ -5,12 +5,12 @@ import EventLoop
 import Frontend
 import HTTPTestSupport
 import MessageCache
-import Refresh
-import Resolver
 import Synchronization
 import Testing
 
 @testable import Forwarder
+@testable import Refresh
+@testable import Resolver
 @testable import Web
 
 /// A web server on a loop of its own that reports what the test sets.

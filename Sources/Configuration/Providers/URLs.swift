@@ -23,12 +23,9 @@ public struct ProviderURL: Hashable, Sendable {
   public let port: UInt16
   /// The path, which begins with `/`.
   public let path: String
+}
 
-  /// `path` must begin with `/`.
-  init(scheme: Scheme, host: Host, port: UInt16, path: String) {
-    (self.scheme, self.host, self.port, self.path) = (scheme, host, port, path)
-  }
-
+extension ProviderURL {
   /// A URL from its text; nil if it has a user, a query, a fragment or a character that must be escaped. Services print theirs
   /// as a URI template (RFC 8484 section 3): a final `{?dns}` is left out.
   public init?(text: String) {
@@ -37,10 +34,8 @@ public struct ProviderURL: Hashable, Sendable {
       let scheme = Scheme(rawValue: parts.scheme),
       let (host, port) = splitPort(parts.authority), let host = Host(text: host)
     else { return nil }
-    self.scheme = scheme
-    self.host = host
-    self.port = port ?? scheme.defaultPort
-    path = parts.path.isEmpty ? "/" : parts.path
+    self.init(
+      scheme: scheme, host: host, port: port ?? scheme.defaultPort, path: parts.path.isEmpty ? "/" : parts.path)
   }
 }
 

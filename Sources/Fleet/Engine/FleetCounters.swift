@@ -64,8 +64,6 @@ package struct FleetCounters: Sendable {
   /// Round trips to the store for lookups and leases.
   package var latency = LatencyHistogram()
 
-  package init() {}
-
   /// The number of lookups with a result.
   package func count(of result: FleetResult) -> UInt64 { looks[FleetResult.allCases.firstIndex(of: result) ?? 0] }
 

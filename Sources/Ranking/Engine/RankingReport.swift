@@ -39,8 +39,6 @@ package struct RankingReport: Sendable {
   package var problems: [String] = []
   /// The results of each kind of probe so far, human-readable.
   package var kinds: [String] = []
-
-  package init() {}
 }
 
 extension Ranker {

@@ -23,8 +23,6 @@ package struct CacheOverview: Sendable {
   package var failures = 0
   /// The entries with the most hits, the busiest first.
   package var busiest: [EntryReport] = []
-
-  package init() {}
 }
 
 extension ResolverConsole {

@@ -18,8 +18,6 @@ package struct FlushCounts: Sendable, Equatable {
   /// Why the cache file could not be saved and so still has the removed entries; nil if it was saved or did not have to
   /// be.
   package var saveProblem: String?
-
-  package init() {}
 }
 
 extension Resolver {

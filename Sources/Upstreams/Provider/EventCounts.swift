@@ -4,8 +4,6 @@
 package struct EventCounts<Kind: Hashable & Sendable>: Sendable, Equatable {
   private var counts: [Kind: Int] = [:]
 
-  package init() {}
-
   /// The number of events of this kind.
   package subscript(kind: Kind) -> Int { counts[kind, default: 0] }
 

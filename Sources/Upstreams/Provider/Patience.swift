@@ -12,8 +12,6 @@ package struct VerdictTimes: Sendable {
   package fileprivate(set) var last = BootInstant(nanoseconds: .min)
   /// The first one after a silence: what failed before is worth another attempt.
   package fileprivate(set) var recoveredAt = BootInstant(nanoseconds: .min)
-
-  package init() {}
 }
 
 /// The latest verdicts of a provider, and the questions that it has got since. Pure: times are parameters.

@@ -79,7 +79,4 @@ package struct ProviderReport: Sendable, Equatable {
   package var unitsPerDay = 0
   /// What it has counted since the start.
   package var counters = ProviderCounters()
-
-  /// A provider that is up and has not been used.
-  package init(name: String) { self.name = name }
 }

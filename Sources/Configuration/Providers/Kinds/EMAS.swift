@@ -11,31 +11,17 @@ extension Configuration {
     /// Key for signatures; without it requests are unsigned.
     public var secretKey: Secret?
     /// Version of the service's interface.
-    public var api: EMASAPI
+    public var api = EMASAPI.v1
     /// Encryption key, only with `v2`; without it nothing is encrypted.
     public var aesSecretKey: Secret?
     /// Mode of the encryption, only with `aes_secret_key`.
-    public var aesMode: AESMode
+    public var aesMode = AESMode.cbc
     /// Region of the servers; `global` means the nearest ones.
-    public var region: EMASRegion
+    public var region = EMASRegion.global
     /// Whether the list of servers is fetched from `servers`, which are boot addresses then. By `/ss`.
-    public var isScheduled: Bool
+    public var isScheduled = true
     /// Parameters that the account defines, sent as they are.
     public var parameters: [String: String] = [:]
-
-    /// The default arguments are the defaults of the file.
-    public init(
-      accountID: String, secretKey: Secret? = nil, api: EMASAPI = .v1, aesSecretKey: Secret? = nil,
-      aesMode: AESMode = .cbc, region: EMASRegion = .global, isScheduled: Bool = true
-    ) {
-      self.accountID = accountID
-      self.secretKey = secretKey
-      self.api = api
-      self.aesSecretKey = aesSecretKey
-      self.aesMode = aesMode
-      self.region = region
-      self.isScheduled = isScheduled
-    }
   }
 
   /// The versions of the EMAS HTTPDNS API.
