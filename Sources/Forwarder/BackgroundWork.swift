@@ -17,8 +17,7 @@ import Upstreams
 
 /// All work that does not answer a client's query.
 final class BackgroundWork {
-  private let resolver: Resolver
-  private let providers: () -> ProviderSet
+  private let parts: Parts
   private let refresher: Refresher?
   private let follower: NetworkFollower
   private let keeper: CacheKeeper?
@@ -29,8 +28,6 @@ final class BackgroundWork {
   private let loop: EventLoop
   /// The configuration at the start.
   private let configuration: Configuration
-  private let fleetParts: FleetConnection.Parts
-  private let cacheIsLoaded: () -> Void
   private var fleetSettings: FleetConnection.Settings?
   /// The connection to the store of a fleet; nil without one.
   private(set) var fleet: FleetConnection?
@@ -65,23 +62,20 @@ final class BackgroundWork {
   }
 
   init(_ configuration: Configuration, _ parts: Parts, loop: EventLoop, logger: Logger) {
-    resolver = parts.resolver
-    providers = parts.providers
+    self.parts = parts
     let isCaching = configuration.cache.isEnabled
     let ledger = isCaching ? RefreshLedger(in: parts.state, on: loop, logger) : nil
     self.ledger = ledger
     refresher =
       isCaching
       ? Refresher(
-        configuration, keep: parts.keep, preload: parts.preload, resolver: resolver,
+        configuration, keep: parts.keep, preload: parts.preload, resolver: parts.resolver,
         cache: parts.cache, loop: loop, ledger: ledger
       ) { logger.info("\($0)") } : nil
     ranking = isCaching ? RankingSettings(configuration) : nil
     warn = { logger.warning("\($0)") }
     self.loop = loop
     self.configuration = configuration
-    fleetParts = parts.fleet
-    cacheIsLoaded = parts.cacheIsLoaded
     fleetSettings = FleetConnection.settings(configuration, parts.routes)
     follower = NetworkFollower(parts, refresher, logger)
     keeper = (isCaching ? configuration.cache.persist : nil).map { path in
@@ -97,30 +91,30 @@ final class BackgroundWork {
     loop.assertCurrent()
     refresher?.begin()
     if let ranking {
-      resolver.assumeIsolated { [warn] in
+      parts.resolver.assumeIsolated { [warn] in
         $0.beginRanking(ranking, prober: SocketProber(on: loop, warn: warn), note: warn)
       }
     }
-    fleet = fleetSettings.map { FleetConnection($0, fleetParts, on: loop) }
-    fleet?.share(configuration, providers().upstreams)
-    if let keeper { resolver.assumeIsolated { $0.save = { await keeper.saveNow() } } }
+    fleet = fleetSettings.map { FleetConnection($0, parts.fleet, on: loop) }
+    fleet?.share(configuration, parts.providers().upstreams)
+    if let keeper { parts.resolver.assumeIsolated { $0.save = { await keeper.saveNow() } } }
     follower.start(on: loop, notAt: listeners)
-    providers().start()
+    parts.providers().start()
     // Fresh entries of the cache file need no query.
     guard let keeper else {
       startFleet()
       return startRefreshing([], on: loop)
     }
     // The file may contain names below a name that is NXDOMAIN by now.
-    resolver.assumeIsolated { $0.expectNames() }
+    parts.resolver.assumeIsolated { $0.expectNames() }
     keeper.start { [self] in
-      loop.startTask { [resolver] in
+      loop.startTask { [resolver = parts.resolver] in
         await resolver.console { await $0.learnNames() }
         await resolver.console { await $0.rankCachedAnswers() }
       }
       startFleet()
       startRefreshing($0, on: loop)
-      cacheIsLoaded()
+      parts.cacheIsLoaded()
     }
   }
 
@@ -146,14 +140,14 @@ final class BackgroundWork {
     if settings != fleetSettings {
       fleet?.close()
       fleetSettings = settings
-      fleet = settings.map { FleetConnection($0, fleetParts, on: loop) }
+      fleet = settings.map { FleetConnection($0, parts.fleet, on: loop) }
       if isCacheLoaded { startFleet() }
     } else {
       fleet?.retry()
     }
-    fleet?.share(configuration, providers().upstreams)
+    fleet?.share(configuration, parts.providers().upstreams)
     let ranking = RankingSettings(configuration)
-    resolver.assumeIsolated { $0.useRanking(ranking) }
+    parts.resolver.assumeIsolated { $0.useRanking(ranking) }
     refresher?.use(configuration, keep: keep, preload: preload, isForNetwork: isForNetwork)
   }
 
@@ -164,7 +158,7 @@ final class BackgroundWork {
   func close() {
     fleet?.close()
     fleet = nil
-    fleetParts.ledger.close()
+    parts.fleet.ledger.close()
     keeper?.close()
     ledger?.close()
   }
