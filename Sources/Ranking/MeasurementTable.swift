@@ -51,17 +51,16 @@ public struct MeasurementTable {
     /// 0 if the address has never answered.
     var microseconds: UInt32
     var failures: UInt16
-    /// Indices of the next row in the bucket, and of the neighbours in the order of use; `none` at an end.
-    var next: UInt16
+    /// Indices of the neighbours in the order of use; `none` at an end.
     var older: UInt16
     var newer: UInt16
   }
 
   private static let none = UInt16.max
-  private static let buckets = 4_096
 
   private var rows: [Row] = []
-  private var heads: [UInt16] = []
+  /// The index of each key's row.
+  private var places: [Key: UInt16] = [:]
   private var oldest = MeasurementTable.none
   private var newest = MeasurementTable.none
 
@@ -69,7 +68,10 @@ public struct MeasurementTable {
   public var count: Int { rows.count }
 
   /// The memory that the table has allocated, in octets.
-  var octets: Int { rows.capacity * MemoryLayout<Row>.stride + heads.capacity * MemoryLayout<UInt16>.stride }
+  var octets: Int {
+    rows.capacity * MemoryLayout<Row>.stride
+      + places.capacity * (MemoryLayout<Key>.stride + MemoryLayout<UInt16>.stride)
+  }
 
   /// The measurement of an address; nil if it was never measured, or if the measurement has expired.
   ///
@@ -78,8 +80,8 @@ public struct MeasurementTable {
   public func measurement(
     of address: IPAddress, by kind: ProbeKind, network: UInt32, now: Int64, interval: Int64
   ) -> Measurement? {
-    guard let index = find(Key(address, kind, network: network)) else { return nil }
-    let row = rows[index]
+    guard let index = places[Key(address, kind, network: network)] else { return nil }
+    let row = rows[Int(index)]
     let isTimed = row.microseconds > 0 && now - row.answeredAt < Self.lifetime
     let hasFailed = row.failures > 0 && !Self.hasExpired(row, now: now, interval: interval)
     guard isTimed || hasFailed else { return nil }
@@ -128,52 +130,22 @@ public struct MeasurementTable {
 
   // MARK: Rows
 
-  private func bucket(_ key: Key) -> Int { Int(UInt(bitPattern: key.hashValue) % UInt(Self.buckets)) }
-
-  private func find(_ key: Key) -> Int? {
-    guard !heads.isEmpty else { return nil }
-    var index = heads[bucket(key)]
-    while index != Self.none {
-      if rows[Int(index)].key == key { return Int(index) }
-      index = rows[Int(index)].next
-    }
-    return nil
-  }
-
   private mutating func findOrAdd(_ key: Key) -> Int {
-    if let index = find(key) { return index }
-    if heads.isEmpty { heads = Array(repeating: Self.none, count: Self.buckets) }
-    let bucket = bucket(key)
+    if let index = places[key] { return Int(index) }
     let row = Row(
       key: key, measuredAt: .min / 2, answeredAt: .min / 2, failedAt: .min / 2, microseconds: 0, failures: 0,
-      next: heads[bucket],
       older: Self.none, newer: Self.none)
-    if rows.count < Self.capacity {
-      heads[bucket] = UInt16(rows.count)
+    let index = rows.count < Self.capacity ? rows.count : Int(oldest)
+    if index == rows.count {
       rows.append(row)
-      link(rows.count - 1)
-      return rows.count - 1
+    } else {
+      unlink(index)
+      places[rows[index].key] = nil
+      rows[index] = row
     }
-    let index = Int(oldest)
-    unlink(index)
-    leaveBucket(index)
-    rows[index] = row
-    // The row may have been the head of its new bucket.
-    rows[index].next = heads[bucket]
-    heads[bucket] = UInt16(index)
+    places[key] = UInt16(index)
     link(index)
     return index
-  }
-
-  private mutating func leaveBucket(_ index: Int) {
-    let bucket = bucket(rows[index].key)
-    if heads[bucket] == UInt16(index) {
-      heads[bucket] = rows[index].next
-      return
-    }
-    var other = Int(heads[bucket])
-    while rows[other].next != UInt16(index) { other = Int(rows[other].next) }
-    rows[other].next = rows[index].next
   }
 
   private mutating func touch(_ index: Int) {
