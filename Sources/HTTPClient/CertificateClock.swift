@@ -61,15 +61,10 @@ public final class CertificateClock: Sendable {
 
   /// Parses a day in C's form, `Nov  1 2026`, into seconds since 1970.
   static func seconds(of day: String) -> Int64? {
-    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
     let fields = day.split(separator: " ")
-    guard fields.count == 3, let month = months.firstIndex(of: String(fields[0])), let day = Int32(fields[1]),
-      let year = Int32(fields[2])
+    guard fields.count == 3, fields[0].utf8.count == 3, let month = month(Array(fields[0].utf8).span),
+      let day = Int64(fields[1]), let year = Int64(fields[2])
     else { return nil }
-    var parts = tm()
-    parts.tm_year = year - 1900
-    parts.tm_mon = Int32(month)
-    parts.tm_mday = day
-    return Int64(timegm(&parts))
+    return daysSince1970(year: year, month: month, day: day) * 86_400
   }
 }

@@ -12,7 +12,8 @@ func httpDate(_ text: Span<UInt8>) -> Int64? {
   return (daysSince1970(year: year, month: month, day: day) * 24 + hour) * 3600 + minute * 60 + second
 }
 
-private func month(_ name: Span<UInt8>) -> Int64? {
+/// The number of a month from its name of three letters.
+func month(_ name: Span<UInt8>) -> Int64? {
   let names: StaticString = "JanFebMarAprMayJunJulAugSepOctNovDec"
   for month in 0..<12 {
     let start = month * 3
@@ -25,7 +26,7 @@ private func month(_ name: Span<UInt8>) -> Int64? {
 
 /// Days in the Gregorian calendar. The year starts in March, so that the leap day is its last day. Each response has a date,
 /// and timegm() takes ten times as long.
-private func daysSince1970(year: Int64, month: Int64, day: Int64) -> Int64 {
+func daysSince1970(year: Int64, month: Int64, day: Int64) -> Int64 {
   let year = month <= 2 ? year - 1 : year
   let monthFromMarch = (month + 9) % 12
   let dayOfYear = (153 * monthFromMarch + 2) / 5 + day - 1
