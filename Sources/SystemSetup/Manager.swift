@@ -75,8 +75,6 @@ public enum Manager: Hashable, Sendable {
     "put `make_resolv_conf() { :; }` into a file in /etc/dhcp/dhclient-enter-hooks.d, or install openresolv"
 
   private static func contains(_ text: String, _ part: String) -> Bool {
-    let (text, part) = (Array(text.utf8), Array(part.utf8))
-    guard text.count >= part.count else { return false }
-    return (0...(text.count - part.count)).contains { text[$0..<($0 + part.count)] == part[...] }
+    Array(text.utf8).firstRange(of: Array(part.utf8)) != nil
   }
 }
