@@ -102,7 +102,7 @@ let layer2: [Target] =
     "Ranking",
     ["DNSWire", "EventLoop", "Configuration", "Files", "FairShares", "MessageCache", "Routing", "Probing"])
   + module("Store", ["EventLoop", "Streams", "Ciphers", "Configuration", logging], tests: ["Files"])
-  + module("FairShares", ["DNSWire", "CHotPath", "PublicSuffixes"])
+  + module("FairShares", ["DNSWire", "EventLoop", "CHotPath", "PublicSuffixes"])
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
   + module("FirewallSets", ["EventLoop", "DNSWire", "Configuration", "Routing", "CFirewall"], tests: ["JSON"])
   + module("Persistence", ["MessageCache", "EventLoop", "Ciphers", "Files"], tests: ["DNSWire"])

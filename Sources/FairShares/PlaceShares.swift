@@ -3,6 +3,8 @@
 // No one is refused while a place is free, so a single client may hold all of them. When none is free, a client with fewer
 // places than the client with the most gets one of that client's; likewise between the domains of one client.
 
+import EventLoop
+
 /// A fixed number of places and their holders.
 ///
 /// The holders' type is not a parameter: a generic class of this module would look up its types' metadata with each call.

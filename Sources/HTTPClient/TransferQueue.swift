@@ -6,6 +6,7 @@
 // waits in the list of each and begins with the first turn, so that no client waits longer because others ask the same.
 // Loop thread only.
 
+import EventLoop
 import FairShares
 
 /// The waiting transfers, and the number of transfers in flight per owner.

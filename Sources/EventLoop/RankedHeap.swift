@@ -16,9 +16,11 @@ public protocol Ranked: AnyObject {
 public struct RankedHeap<Element: Ranked> {
   @usableFromInline var elements: [Element] = []
   /// Comparisons so far, for tests.
-  @usableFromInline var steps = 0
+  @usableFromInline package var steps = 0
 
   @inlinable public init() {}
+
+  @inlinable public var count: Int { elements.count }
 
   /// The element that no other one precedes.
   @inlinable public var first: Element? { elements.first }
@@ -45,33 +47,36 @@ public struct RankedHeap<Element: Ranked> {
     siftDown(element.position)
   }
 
-  @inlinable mutating func precedes(_ left: Int, _ right: Int) -> Bool {
+  @inlinable mutating func precedes(_ left: Element, _ right: Element) -> Bool {
     steps += 1
-    return elements[left].precedes(elements[right])
+    return left.precedes(right)
   }
 
   @inlinable mutating func siftUp(_ start: Int) {
-    var child = start
-    while child > 0, precedes(child, (child - 1) / 2) {
-      swap(child, (child - 1) / 2)
-      child = (child - 1) / 2
+    let element = elements[start]
+    var hole = start
+    while hole > 0, precedes(element, elements[(hole - 1) / 2]) {
+      put(elements[(hole - 1) / 2], at: hole)
+      hole = (hole - 1) / 2
     }
+    put(element, at: hole)
   }
 
   @inlinable mutating func siftDown(_ start: Int) {
-    var parent = start
-    while 2 * parent + 1 < elements.count {
-      var child = 2 * parent + 1
-      if child + 1 < elements.count, precedes(child + 1, child) { child += 1 }
-      guard precedes(child, parent) else { return }
-      swap(child, parent)
-      parent = child
+    let element = elements[start]
+    var hole = start
+    while 2 * hole + 1 < elements.count {
+      var child = 2 * hole + 1
+      if child + 1 < elements.count, precedes(elements[child + 1], elements[child]) { child += 1 }
+      guard precedes(elements[child], element) else { break }
+      put(elements[child], at: hole)
+      hole = child
     }
+    put(element, at: hole)
   }
 
-  @inlinable mutating func swap(_ left: Int, _ right: Int) {
-    elements.swapAt(left, right)
-    elements[left].position = left
-    elements[right].position = right
+  @inlinable mutating func put(_ element: Element, at place: Int) {
+    elements[place] = element
+    element.position = place
   }
 }
