@@ -68,6 +68,8 @@ final class SetKeeper {
   /// The sets that are to be filled again.
   private var wanted: Set<FirewallSetName> = []
   private var isRefilling = false
+  /// Resumed when no set is to be filled again.
+  private var waiting: [CheckedContinuation<Void, Never>] = []
 
   private struct Terms: Equatable {
     let sets: RouteSets?
@@ -87,12 +89,12 @@ final class SetKeeper {
   ///
   /// - Parameter refilled: whether the addresses of all cached answers are added to them again before.
   func look(refilled: Bool) async -> [SetStatus] {
-    guard let writer, let filler else { return [] }
+    guard let writer else { return [] }
+    // One that was emptied is filled again without being asked.
     await writer.look()
-    if refilled {
-      let names = Set(writer.statuses.map(\.name))
-      nonisolated(unsafe) let used = filler
-      await resolver.console { await $0.refill(names, by: used) }
+    if refilled, !writer.statuses.isEmpty {
+      for status in writer.statuses { refill(status.name) }
+      await withCheckedContinuation { waiting.append($0) }
     }
     return writer.statuses
   }
@@ -135,7 +137,10 @@ final class SetKeeper {
   }
 
   private func refillWanted() {
-    guard let filler, !wanted.isEmpty else { return }
+    guard let filler, !wanted.isEmpty else {
+      for continuation in waiting { continuation.resume() }
+      return waiting = []
+    }
     isRefilling = true
     let sets = wanted
     wanted = []
