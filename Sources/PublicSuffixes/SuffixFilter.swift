@@ -2,8 +2,10 @@
 //
 // libpsl takes 0.35 µs to say so, and a list may have a million names. Its own list is only compiled in, but Debian's
 // package `publicsuffix` has the same as text. A bit for the hash of each of its lines, 32 KiB in all, leaves a few names of
-// a hundred to libpsl, which decides. Where the text is missing, libpsl decides about every name.
+// a hundred to libpsl, which decides. Where the text is missing, or has fewer names than libpsl and so is older, libpsl
+// decides about every name. A name that only libpsl has was taken out of the list since.
 
+import CPublicSuffix
 import Glibc
 
 /// Which texts may be names of the public suffix list. Immutable; any thread.
@@ -24,14 +26,17 @@ struct SuffixFilter: Sendable {
     var line: UnsafeMutablePointer<CChar>?
     var room = 0
     defer { free(line) }
+    var names = 0
     while getline(&line, &room, file) > 0 {
       guard let line, line[0] != SuffixFilter.slash else { continue }
       line[strcspn(line, " \t\r\n")] = 0
+      guard line[0] != 0, line[0] != SuffixFilter.exception else { continue }
+      names += 1
       set(SuffixFilter.hashes(line).whole)
       // To libpsl, `*.x` means x too.
       if line[0] == SuffixFilter.star, line[1] == SuffixFilter.dot { set(SuffixFilter.hashes(line + 2).whole) }
     }
-    guard bits.contains(where: { $0 != 0 }) else { return nil }
+    guard names > 0, names >= psl_suffix_count(psl_builtin()) else { return nil }
   }
 
   /// False if a name is certainly not in the list. Names with labels of other scripts (`xn--`), which the text has in
@@ -57,6 +62,7 @@ struct SuffixFilter: Sendable {
 
   private static let slash = CChar(UInt8(ascii: "/"))
   private static let dot = CChar(UInt8(ascii: "."))
+  private static let exception = CChar(UInt8(ascii: "!"))
   private static let star = CChar(UInt8(ascii: "*"))
 
   /// The hash of a text, and that of the same text with `*` in place of its first label. From the last octet to the first.
