@@ -40,11 +40,17 @@ public struct ServiceUnit {
     return words[option + 1]
   }
 
-  /// Whether the unit grants a capability (`CAP_NET_ADMIN`) to its user.
-  public func grants(_ capability: Substring) -> Bool {
-    // Empty, the setting takes back what stands before it.
-    settings("AmbientCapabilities", in: textWithDropIns).reduce(false) { granted, value in
-      value.isEmpty ? false : granted || value.split(whereSeparator: \.isWhitespace).contains(capability)
+  /// Whether a service of this unit has a capability (`CAP_NET_ADMIN`): root has those of the bounding set, another user
+  /// has those of them that are ambient too.
+  public func grants(_ capability: Substring, toRoot isRoot: Bool) -> Bool {
+    let isBounded = names(capability, in: "CapabilityBoundingSet") ?? true
+    return isBounded && (isRoot || names(capability, in: "AmbientCapabilities") ?? false)
+  }
+
+  /// Whether a list of capabilities has this one; nil if the unit does not set it. Empty, it takes back what stands before.
+  private func names(_ capability: Substring, in setting: String) -> Bool? {
+    settings(setting, in: textWithDropIns).reduce(nil) { found, value in
+      !value.isEmpty && (found == true || value.split(whereSeparator: \.isWhitespace).contains(capability))
     }
   }
 

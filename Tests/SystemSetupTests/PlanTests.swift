@@ -342,12 +342,27 @@ import Testing
       ("AmbientCapabilities=CAP_NET_ADMIN\n", nil, true), ("", "AmbientCapabilities=CAP_CHOWN CAP_NET_ADMIN\n", true),
       ("AmbientCapabilities=CAP_NET_ADMIN\n", "AmbientCapabilities=CAP_CHOWN\n", true),
       ("AmbientCapabilities=CAP_NET_ADMIN\n", "AmbientCapabilities=\n", false),
+      ("CapabilityBoundingSet=CAP_CHOWN\n", "AmbientCapabilities=CAP_NET_ADMIN\n", false),
+      (
+        "CapabilityBoundingSet=CAP_CHOWN\nAmbientCapabilities=CAP_NET_ADMIN\n", "CapabilityBoundingSet=CAP_NET_ADMIN\n",
+        true
+      ),
+      ("AmbientCapabilities=CAP_NET_ADMIN\n", "CapabilityBoundingSet=\n", false),
     ] as [(String, String?, Bool)])
   func `the unit, with its drop-ins, grants capabilities`(setting: String, dropIn: String?, granted: Bool) {
     let machine = Machine()
-    #expect(!ServiceUnit(machine.root).grants("CAP_NET_ADMIN"))
+    #expect(!ServiceUnit(machine.root).grants("CAP_NET_ADMIN", toRoot: false))
     machine.file("/lib/systemd/system/httpdnsd.service", "[Service]\n\(setting)")
     if let dropIn { machine.file("/etc/systemd/system/httpdnsd.service.d/sets.conf", "[Service]\n\(dropIn)") }
-    #expect(ServiceUnit(machine.root).grants("CAP_NET_ADMIN") == granted)
+    #expect(ServiceUnit(machine.root).grants("CAP_NET_ADMIN", toRoot: false) == granted)
+  }
+
+  @Test(arguments: [
+    ("", true), ("CapabilityBoundingSet=CAP_NET_ADMIN\n", true), ("CapabilityBoundingSet=CAP_CHOWN\n", false),
+  ])
+  func `root has the capabilities of the bounding set`(setting: String, granted: Bool) {
+    let machine = Machine()
+    machine.file("/lib/systemd/system/httpdnsd.service", "[Service]\n\(setting)")
+    #expect(ServiceUnit(machine.root).grants("CAP_NET_ADMIN", toRoot: true) == granted)
   }
 }

@@ -27,7 +27,7 @@ struct ServiceReader {
       return nil
     }
     self.account = account
-    mayChangeSets = unit.grants("CAP_NET_ADMIN")
+    mayChangeSets = unit.grants("CAP_NET_ADMIN", toRoot: account.user == 0)
     let count = getgroups(0, nil)
     groups = [gid_t](repeating: 0, count: Int(max(count, 0)))
     guard count >= 0, getgroups(count, &groups) == count else { return nil }
