@@ -25,7 +25,13 @@ struct SetsCommand: ParsableCommand {
 
   @Argument(help: "What to do besides showing them: refill.") var work: Work?
 
+  /// A refill takes a moment for each 128 addresses of a large cache, and longer where the kernel is slow.
+  private static let patience = Duration.seconds(300)
+
   func run() throws {
-    try control.report { client, form throws(ControlClientError) in try client.sets(refilled: work == .refill, form) }
+    try control.report(patience: work == nil ? nil : SetsCommand.patience) {
+      client, form throws(ControlClientError) in
+      try client.sets(refilled: work == .refill, form)
+    }
   }
 }
