@@ -26,6 +26,8 @@ public final class SetWriter {
   private var names: [FirewallSetName] = []
   private var records: [FirewallSetName: SetRecord] = [:]
   private var work = WorkInFlight()
+  /// They wait for a look at all sets that begins later.
+  private var askers: [() -> Void] = []
   private let patienceTimer = OwnedTimer()
   private let lookTimer = OwnedTimer()
 
@@ -132,7 +134,12 @@ public final class SetWriter {
 
   /// Looks at all sets, and returns when `statuses` says what the kernel has. The calling task must run on the loop.
   public nonisolated(nonsending) func look() async {
-    await withCheckedContinuation { continuation in look(at: names) { continuation.resume() } }
+    loop.assertCurrent()
+    await withCheckedContinuation { continuation in
+      askers.append { continuation.resume() }
+      // Not one that is in flight: it may be of other sets, and have read the kernel already.
+      if !work.isLooking { lookForAskers() }
+    }
   }
 
   /// Requests a refill of every set, as firewall scripts do after they have emptied one.
@@ -150,7 +157,8 @@ public final class SetWriter {
     lane = nil
     patienceTimer.cancel()
     lookTimer.cancel()
-    let completions = work.abandon()
+    let completions = work.abandon() + askers
+    askers = []
     for completion in completions { completion() }
   }
 
@@ -175,8 +183,9 @@ public final class SetWriter {
     }
     for completion in ended.completions { completion() }
     waitForFirst()
-    // Those that were applied during a look.
-    if !ended.isAddition { look(at: names.filter { records[$0]?.isUnknown ?? false }) }
+    guard !ended.isAddition else { return }
+    // Those that were applied during the look.
+    if askers.isEmpty { look(at: names.filter { records[$0]?.isUnknown ?? false }) } else { lookForAskers() }
   }
 
   private func drop(_ sizes: [FirewallSetName: Int], _ failure: SetFailure) {
@@ -222,12 +231,19 @@ public final class SetWriter {
     startLooking()
   }
 
+  private func lookForAskers() {
+    let waiting = askers
+    askers = []
+    guard !names.isEmpty, !isClosed else { return waiting.forEach { $0() } }
+    look(at: names, waiting)
+  }
+
   /// One look at a time: the thread may be behind.
   ///
-  /// - Parameter completion: called when this look, or the one that is in flight, has ended.
-  private func look(at sets: [FirewallSetName], completion: (() -> Void)? = nil) {
-    guard !sets.isEmpty, !isClosed else { return completion?() ?? () }
-    guard let number = work.beginLook(completion: completion) else { return }
+  /// - Parameter completions: called when the look has ended; only while none is in flight.
+  private func look(at sets: [FirewallSetName], _ completions: [() -> Void] = []) {
+    guard !sets.isEmpty, !work.isLooking else { return }
+    let number = work.beginLook(completions)
     do {
       try opened().submit(number, .look(sets))
     } catch {

@@ -34,15 +34,13 @@ struct WorkInFlight {
     return add(.addition(Addition(sizes: sizes, deadline: deadline, completion: completion)))
   }
 
-  /// Numbers a look; nil while there is one, whose end the completion waits for then.
-  mutating func beginLook(completion: (() -> Void)?) -> Int? {
-    let waiting = completion.map { [$0] } ?? []
-    guard let lookNumber, case .look(let others) = pieces[lookNumber] else {
-      lookNumber = add(.look(waiting))
-      return lookNumber
-    }
-    pieces[lookNumber] = .look(others + waiting)
-    return nil
+  var isLooking: Bool { lookNumber != nil }
+
+  /// Numbers a look. Only while there is none.
+  mutating func beginLook(_ completions: [() -> Void]) -> Int {
+    let number = add(.look(completions))
+    lookNumber = number
+    return number
   }
 
   private mutating func add(_ piece: Piece) -> Int {

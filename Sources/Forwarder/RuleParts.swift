@@ -95,6 +95,8 @@ final class SetKeeper {
     if refilled, !writer.statuses.isEmpty {
       for status in writer.statuses { refill(status.name) }
       await withCheckedContinuation { waiting.append($0) }
+      // It ends after the additions, whose answers do not wait for the kernel for long.
+      await writer.look()
     }
     return writer.statuses
   }

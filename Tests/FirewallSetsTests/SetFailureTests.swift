@@ -166,6 +166,47 @@ import Testing
     #expect(scene.lane.queue.count == 1)
   }
 
+  @Test func `a look for a command is at all sets, and begins after one that is in flight`() throws {
+    let scene = WriterScene(.four, .six)
+    let other = try FirewallSetName(text: "inet#fw#other")
+    scene.writer.apply([.four, .six, other])
+    #expect(scene.lane.queue.count == 1)
+    nonisolated(unsafe) let unsafeScene = scene
+    var hasLooked = false
+    scene.loop.startTask {
+      await unsafeScene.writer.look()
+      hasLooked = true
+    }
+    scene.loop.advance(by: .zero)
+    #expect(scene.lane.queue.count == 1)
+    scene.lane.run(1)
+    scene.loop.advance(by: .zero)
+    #expect(!hasLooked)
+    guard case .look(let sets)? = scene.lane.queue.first?.work else {
+      Issue.record("no look")
+      return
+    }
+    #expect(sets == [.four, .six, other])
+    scene.run()
+    #expect(hasLooked)
+    #expect(scene.writer.statuses.map { $0.failure == nil } == [true, true, false])
+  }
+
+  @Test func `a look ends with the writer`() {
+    let scene = WriterScene(.four)
+    nonisolated(unsafe) let unsafeScene = scene
+    var hasLooked = false
+    scene.loop.startTask {
+      await unsafeScene.writer.look()
+      await unsafeScene.writer.look()
+      hasLooked = true
+    }
+    scene.loop.advance(by: .zero)
+    scene.writer.close()
+    scene.loop.advance(by: .zero)
+    #expect(hasLooked)
+  }
+
   @Test func `a command refills every set at once`() {
     let scene = WriterScene(.four, .six)
     scene.writer.refillAll()
