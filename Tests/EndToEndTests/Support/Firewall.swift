@@ -111,6 +111,9 @@ final class FirewallScene {
     try lab.run(arguments + ["--socket", socket])
   }
 
+  /// Waits for the refill of new sets, which would count an answer's addresses once more if it came after that.
+  func awaitFirstRefill() throws { _ = try control("sets", "refill") }
+
   /// What `sets` shows of each set: its row, with single blanks.
   func rows() throws -> [String] {
     try control("sets").output.split(separator: "\n").dropFirst().map {
