@@ -70,7 +70,8 @@ public struct MeasurementTable {
   /// The memory that the table has allocated, in octets.
   var octets: Int {
     rows.capacity * MemoryLayout<Row>.stride
-      + places.capacity * (MemoryLayout<Key>.stride + MemoryLayout<UInt16>.stride)
+      // A dictionary takes a third more than it has room for.
+      + places.capacity * 4 / 3 * (MemoryLayout<Key>.stride + MemoryLayout<UInt16>.stride)
   }
 
   /// The measurement of an address; nil if it was never measured, or if the measurement has expired.
