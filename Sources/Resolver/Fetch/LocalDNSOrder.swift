@@ -198,7 +198,7 @@ struct NXDOMAINNames {
 
 extension FetchResult {
   /// The longest lifetime, in seconds, of an NXDOMAIN that LocalDNS did not confirm because it did not answer.
-  static let unconfirmedNXDOMAIN: UInt32 = 5
+  private static let unconfirmedNXDOMAIN: UInt32 = 5
 
   /// Whether it shows that the name exists.
   var nameExists: Bool { answer.map { !$0.isNXDOMAIN } ?? false }
