@@ -200,6 +200,7 @@ final class HTTP2Connection {
     case .connected: didShakeHands()
     case .octets(let octets): received(octets)
     case .readTurnEnded: hasRead()
+    case .inputEnded: break
     case .drained:
       // What is written may end streams, whose places others wait for.
       carrier.needsWrite(self)

@@ -179,7 +179,7 @@ final class StoreConnection {
     switch event {
     case .connected: introduce()
     case .octets(let octets): received(octets)
-    case .readTurnEnded, .drained: break
+    case .readTurnEnded, .drained, .inputEnded: break
     case .ended(.handshake(let failure)): end(StoreFault(handshake: failure, for: tls?.name ?? ""))
     case .ended(let failure) where !isReady:
       let reason = StoreFault.reason(of: failure)

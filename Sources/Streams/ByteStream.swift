@@ -1,10 +1,15 @@
-// ByteStream.swift -- octets over a connected socket, plain or with TLS: for HTTP/2 and for the store.
+// ByteStream.swift -- octets over a connected socket, plain or with TLS: both sides of HTTP, and the store.
 //
 // The peer decides how long one call of OpenSSL takes. The bounds are here and in CTLS.h: OpenSSL does not read on by itself
 // after a record without content (no SSL_MODE_AUTO_RETRY), and ends the connection after 64 of them in a row; reads of
 // content end after a millisecond, and go on in a later turn of the loop.
 //
-// `write` passes octets to the kernel at once: a command or a request usually costs one system call, and no turn.
+// `write` passes octets to the kernel at once: a command or a request usually costs one system call, and no turn. A stream
+// without unsent octets holds no buffer; what it reads goes into one that many streams share.
+//
+// A client that has sent its last request may close its direction (FIN, close_notify) and still wait for the answer. So a
+// server's stream goes on after that (`inputEnded`), and has the same way to end itself (`finish`). For a client the end of
+// the server's direction is the end of the stream.
 
 import CTLS
 import EventLoop
@@ -41,18 +46,33 @@ public final class ByteStream {
     case readTurnEnded
     /// The kernel has taken the last of the octets that waited.
     case drained
+    /// The peer sends nothing more, and may still read. Only of a server's stream; once.
+    case inputEnded
     /// The stream has ended; nothing follows.
     case ended(StreamFailure)
   }
 
+  /// Which end of the connection a stream is.
+  public enum Side: Sendable {
+    case client
+    case server
+  }
+
   /// The TLS connection; nil for none.
   public let tls: TLSConnection?
+  /// Receives the reports; another owner takes the stream over by replacing it.
+  public var report: (Report) -> Void
+  /// The octets that the kernel or OpenSSL has taken so far: a peer that reads makes it grow.
+  public private(set) var sent: UInt64 = 0
   private let loop: EventLoop
   private let buffer: ReadBuffer
-  private let report: (Report) -> Void
+  private let side: Side
   /// Negative when the stream is closed.
   private var descriptor: Int32
   private var isConnected = false
+  private var isPaused = false
+  private var hasInputEnded = false
+  private var ending = Ending.none
   private var readEvent: LoopEvent?
   /// Armed only while the kernel takes no more octets, or OpenSSL waits to write.
   private var writeEvent: LoopEvent?
@@ -61,25 +81,36 @@ public final class ByteStream {
   /// Whether OpenSSL still has to write its reply to an update of keys.
   private var owesReply = false
   private var failure: StreamFailure?
-  /// Octets that the kernel has not taken.
+  /// Octets that the kernel has not taken, behind `taken` that it has.
   private var output: [UInt8] = []
+  private var taken = 0
+
+  /// How far this side's direction has ended.
+  private enum Ending {
+    case none
+    /// `finish` waits for unsent octets.
+    case wanted
+    /// close_notify and FIN are sent.
+    case done
+  }
 
   /// The longest time of reads in one turn. Octets differ in what they cost.
   private static let readTime = Duration.milliseconds(1)
-  /// The most memory that `output` keeps when it is empty, in octets.
-  private static let keptCapacity = 16_384
+  /// Octets before the unsent ones in `output` that are removed at once.
+  private static let mostTaken = 65_536
 
   /// Starts the TLS handshake, or reports `connected` if TLS is not used; both in a later turn of the loop.
   ///
   /// - Parameters:
-  ///   - descriptor: the socket, which the stream owns from now on.
+  ///   - descriptor: the socket, which the stream owns from now on; it must not block.
   ///   - tls: a TLS connection over it, before its handshake; nil for no TLS.
   public init(
-    _ descriptor: Int32, _ tls: TLSConnection?, into buffer: ReadBuffer, on loop: EventLoop,
+    _ descriptor: Int32, _ tls: TLSConnection?, as side: Side = .client, into buffer: ReadBuffer, on loop: EventLoop,
     report: @escaping (Report) -> Void
   ) {
     self.descriptor = descriptor
     self.tls = tls
+    self.side = side
     self.buffer = buffer
     self.loop = loop
     self.report = report
@@ -90,18 +121,28 @@ public final class ByteStream {
   deinit { close() }
 
   /// The number of octets that the kernel has not taken yet.
-  public var unsent: Int { output.count }
+  public var unsent: Int { output.count - taken }
 
   /// Whether the connection has failed. Octets that have arrived are still reported, then the end.
   public var hasFailed: Bool { failure != nil }
 
+  /// Whether the stream was closed, reset, or has ended.
+  public var isClosed: Bool { descriptor < 0 }
+
+  /// The user ID of the peer of a Unix socket at the time it connected; nil for other sockets.
+  public var peerUser: UInt32? {
+    // struct ucred: process, user, group.
+    var credentials: (Int32, UInt32, UInt32) = (0, 0, 0)
+    var length = socklen_t(MemoryLayout.size(ofValue: credentials))
+    guard getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 else { return nil }
+    // For other socket types the kernel returns -1.
+    return credentials.1 == .max ? nil : credentials.1
+  }
+
   /// Closes the socket; nothing is reported from then on.
   public func close() {
     guard descriptor >= 0 else { return }
-    soon.cancel()
-    readEvent = nil
-    writeEvent = nil
-    if let tls, isConnected {
+    if let tls, isConnected, ending != .done {
       ERR_clear_error()
       // OpenSSL resumes no session of a connection that was not shut down.
       if failure == nil || failure == .closed {
@@ -110,30 +151,76 @@ public final class ByteStream {
         SSL_set_shutdown(tls.ssl, SSL_SENT_SHUTDOWN)
       }
     }
+    release()
+  }
+
+  /// Closes the socket so that the peer sees a reset (RST) over TCP; nothing is reported from then on.
+  public func reset() {
+    guard descriptor >= 0 else { return }
+    var linger = linger(l_onoff: 1, l_linger: 0)
+    setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<linger>.size))
+    release()
+  }
+
+  private func release() {
+    soon.cancel()
+    readEvent = nil
+    writeEvent = nil
     Glibc.close(descriptor)
     descriptor = -1
     output = []
+    taken = 0
+  }
+
+  /// Sends close_notify and FIN once the kernel has taken all octets. What the peer sends is still reported; the owner closes
+  /// the stream.
+  public func finish() {
+    guard descriptor >= 0, ending == .none else { return }
+    ending = .wanted
+    if unsent == 0 { sendEnd() }
+  }
+
+  /// Reads nothing more until `resume`.
+  public func pause() {
+    isPaused = true
+    // While shaking hands OpenSSL has to read.
+    if isConnected { readEvent = nil }
+  }
+
+  /// Reads again after `pause`, also what OpenSSL has already. Reports in a later turn of the loop.
+  public func resume() {
+    guard isPaused, descriptor >= 0 else { return }
+    isPaused = false
+    proceedSoon()
   }
 
   /// Sends octets, or keeps them until the kernel takes them. Only when `connected` was reported.
-  public func write(_ octets: [UInt8]) {
-    guard descriptor >= 0, failure == nil else { return }
+  public func write(_ octets: [UInt8]) { octets.withUnsafeBytes { write($0) } }
+
+  /// Sends octets, or keeps a copy until the kernel takes them. Only when `connected` was reported.
+  public func write(_ octets: UnsafeRawBufferPointer) {
+    guard descriptor >= 0, failure == nil, ending == .none else { return }
     assert(isConnected, "a write would shake hands")
     guard output.isEmpty else { return output.append(contentsOf: octets) }
     let count = send(octets)
-    if count < octets.count { output.append(contentsOf: octets[count...]) }
+    if count < octets.count { output.append(contentsOf: UnsafeRawBufferPointer(rebasing: octets[count...])) }
     if failure != nil { proceedSoon() }
   }
 
   private func proceedSoon() { soon.take(on: loop, for: self) { $0.proceed() } }
 
   private func proceed() {
-    if readEvent == nil { awaitReadable() }
     if !isConnected { shakeHands() }
     guard isConnected, descriptor >= 0 else { return }
     if failure == nil { flush() }
+    guard descriptor >= 0 else { return }
+    if isPaused || hasInputEnded {
+      if let failure { end(failure) }
+      return
+    }
+    if readEvent == nil { awaitReadable() }
     // Also after a failed write: the peer may have said something before it closed the connection.
-    if descriptor >= 0 { read() }
+    read()
   }
 
   private func shakeHands() {
@@ -151,6 +238,7 @@ public final class ByteStream {
     }
     writeEvent = nil
     isConnected = true
+    if isPaused { readEvent = nil }
     report(.connected)
   }
 
@@ -158,24 +246,44 @@ public final class ByteStream {
 
   /// Sends what has waited.
   private func flush() {
-    let count = send(output)
-    guard count == output.count else { return output.removeFirst(count) }
+    guard !output.isEmpty else {
+      writeEvent = nil
+      return
+    }
+    taken += output.withUnsafeBytes { send(UnsafeRawBufferPointer(rebasing: $0[taken...])) }
+    guard unsent == 0 else {
+      if taken > ByteStream.mostTaken {
+        output.removeFirst(taken)
+        taken = 0
+      }
+      return
+    }
     writeEvent = nil
-    guard count > 0 else { return }
-    output.removeAll(keepingCapacity: output.capacity <= ByteStream.keptCapacity)
+    output = []
+    taken = 0
+    if ending == .wanted { sendEnd() }
     report(.drained)
   }
 
-  /// Sends as much as the kernel takes, and waits for it if that is not all. Returns the number of octets.
-  private func send(_ octets: [UInt8]) -> Int {
-    var begin = 0
-    octets.withUnsafeBytes { octets in
-      while begin < octets.count {
-        let count = sendOnce(UnsafeRawBufferPointer(rebasing: octets[begin...]))
-        guard count > 0 else { return }
-        begin += count
-      }
+  private func sendEnd() {
+    ending = .done
+    guard failure == nil else { return }
+    if let tls {
+      ERR_clear_error()
+      SSL_shutdown(tls.ssl)
     }
+    shutdown(descriptor, Int32(SHUT_WR))
+  }
+
+  /// Sends as much as the kernel takes, and waits for it if that is not all. Returns the number of octets.
+  private func send(_ octets: UnsafeRawBufferPointer) -> Int {
+    var begin = 0
+    while begin < octets.count {
+      let count = sendOnce(UnsafeRawBufferPointer(rebasing: octets[begin...]))
+      guard count > 0 else { break }
+      begin += count
+    }
+    sent &+= UInt64(begin)
     return begin
   }
 
@@ -205,13 +313,12 @@ public final class ByteStream {
   private func read() {
     let stop = loop.preciseNow + ByteStream.readTime
     while descriptor >= 0 {
+      let hadFailed = failure != nil
       let count = receive()
-      guard count > 0 else {
-        if let failure { end(failure) } else { report(.readTurnEnded) }
-        return
-      }
+      guard count > 0 else { return readNothing(afterFailure: hadFailed) }
       report(.octets(UnsafeBufferPointer(rebasing: buffer.octets[..<count])))
       guard descriptor >= 0 else { return }
+      guard !isPaused else { return report(.readTurnEnded) }
       // An event reports what the kernel still has, but not what OpenSSL has.
       let isMore = if let tls { SSL_has_pending(tls.ssl) == 1 } else { count == buffer.octets.count }
       guard isMore || failure != nil else { return report(.readTurnEnded) }
@@ -220,6 +327,16 @@ public final class ByteStream {
         return report(.readTurnEnded)
       }
     }
+  }
+
+  private func readNothing(afterFailure hadFailed: Bool) {
+    guard let failure else { return report(.readTurnEnded) }
+    guard side == .server, failure == .closed, !hadFailed else { return end(failure) }
+    // The read event would report the end of file in every turn.
+    self.failure = nil
+    hasInputEnded = true
+    readEvent = nil
+    report(.inputEnded)
   }
 
   /// Returns the number of octets that were received; 0 if there are none or the connection has ended.

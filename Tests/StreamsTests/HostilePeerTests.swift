@@ -76,7 +76,7 @@ import Testing
         case .octets(let some): octets += some
         case .ended(let failure): (hasEnded, why) = (true, "\(failure)")
         case .connected: watch.watch(loop)
-        case .readTurnEnded, .drained: break
+        case .readTurnEnded, .drained, .inputEnded: break
         }
       }
       #expect(await loop.until { hasEnded || octets.count == 2 })
