@@ -258,7 +258,7 @@ let fuzzing: [Target] =
         "DNSWire", "EventLoop", "Ciphers", "Configuration", "HTTPMessage", "HTTPDNS", "MessageCache", "Routing",
         "Listener",
         "LocalDNS",
-        "Persistence", "Store", "Frontend", "Resolver", "CEvent", "Lists",
+        "Persistence", "Store", "Frontend", "Resolver", "CEvent", "Lists", "HTTPServer",
       ],
       path: "Fuzz/FuzzProperties", cSettings: glibc, swiftSettings: strict),
     .testTarget(
