@@ -31,7 +31,7 @@ RUN Scripts/build httpdnsd \
 FROM ${RUNTIME_IMAGE} AS runtime
 RUN apt-get update -q \
  && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
-      ca-certificates libcurl4t64 libevent-2.1-7t64 libevent-openssl-2.1-7t64 libmnl0 libnftnl11 libnghttp2-14 \
+      ca-certificates libcurl4t64 libevent-2.1-7t64 libmnl0 libnftnl11 libnghttp2-14 \
       libpsl5t64 libsimdjson25 libssl3t64 libstdc++6 publicsuffix
 COPY --from=build /source/.build/bin/httpdnsd /usr/local/bin/httpdnsd
 COPY Scripts/image-root /usr/local/sbin/

@@ -50,7 +50,7 @@ let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: 
 // Layer 0: one C library each.
 let layer0: [Target] = [
   .systemLibrary(name: "CEvent", pkgConfig: "libevent", providers: [.apt(["libevent-dev"])]),
-  .systemLibrary(name: "CTLS", pkgConfig: "libevent_openssl", providers: [.apt(["libevent-dev", "libssl-dev"])]),
+  .systemLibrary(name: "CTLS", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
   .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
   .systemLibrary(name: "CHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev", "libssl-dev"])]),
   .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
@@ -113,7 +113,7 @@ let layer2: [Target] =
   + module(
     "Fleet", ["DNSWire", "EventLoop", "Ciphers", "Configuration", "Files", "Telemetry", "Store", "Persistence"],
     tests: ["FleetTestSupport"])
-  + module("HTTPServer", ["EventLoop", "HTTPMessage", "CEvent", "CTLS"], tests: ["HTTPTestSupport"])
+  + module("HTTPServer", ["EventLoop", "HTTPMessage", "Streams"], tests: ["HTTPTestSupport", "TLSTestSupport"])
   + module("SystemSetup", ["Files", "CAccess"])
 
 // Layer 3: the parts of the daemon. What clients meet and whom it asks do not know each other.
@@ -205,13 +205,15 @@ let programs: [Target] =
     .executableTarget(
       name: "httpdns-simulator",
       dependencies: [
-        "HTTPMessage", "HTTPServer", "EventLoop", "DNSWire", "Ciphers", "CCrypto", "Files", "JSON", argumentParser,
+        "HTTPMessage", "HTTPServer", "Streams", "EventLoop", "DNSWire", "Ciphers", "CCrypto", "Files", "JSON",
+        argumentParser,
       ],
       cSettings: glibc, swiftSettings: strict),
     .testTarget(
       name: "SimulatorTests",
       dependencies: [
-        "httpdns-simulator", "HTTPMessage", "HTTPServer", "EventLoop", "DNSWire", "Ciphers", "HTTPTestSupport",
+        "httpdns-simulator", "HTTPMessage", "HTTPServer", "Streams", "EventLoop", "DNSWire", "Ciphers",
+        "HTTPTestSupport",
       ],
       exclude: ["Data"], cSettings: glibc, swiftSettings: testSettings),
     // What saving and loading the cache costs; not installed.

@@ -1,7 +1,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-// CEvent.h -- libevent 2.1: base, events, buffers, listeners, evhttp.
+// CEvent.h -- libevent 2.1: base, events, buffers, listeners.
 #ifndef HTTPDNSD_CEVENT_H
 #define HTTPDNSD_CEVENT_H
 
@@ -9,9 +9,6 @@
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
-#include <event2/http.h>
-#include <event2/http_struct.h>
-#include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
 #include <event2/thread.h>
 #include <errno.h>

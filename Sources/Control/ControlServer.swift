@@ -38,12 +38,10 @@ public final class ControlServer {
   }()
 
   /// Creates a server that does not listen yet.
-  ///
-  /// - Throws: `HTTPServerError.noServer` if memory is short.
-  package init(on loop: EventLoop, _ actions: any ControlActions) throws(HTTPServerError) {
+  package init(on loop: EventLoop, _ actions: any ControlActions) {
     tails = TailService(actions)
     let handler = ControlHandler(loop: loop, actions: actions, tails: tails)
-    server = try HTTPServer(on: loop, limits: ControlServer.limits) { handler.handle($0, $1) }
+    server = HTTPServer(on: loop, limits: ControlServer.limits) { handler.handle($0, $1) }
   }
 
   /// Listens on a path, with mode 0660.

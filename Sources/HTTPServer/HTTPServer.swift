@@ -1,12 +1,11 @@
-// HTTPServer.swift -- a small HTTP/1.1 server on libevent's evhttp, for the control socket, metrics and the simulator.
+// HTTPServer.swift -- a small HTTP/1.1 server, for the control socket, metrics and the simulator.
 //
-// Loop thread only. The server owns the evhttp handle, which owns the listening sockets, the connections and their
-// requests. The server never resolves a name: addresses are binary.
+// Loop thread only. The server owns its listening sockets and connections, a buffer into which all connections read and one in
+// which all compose their answers: an idle connection has neither. It never resolves a name: addresses are binary.
 
-import CEvent
-import CTLS
 import EventLoop
 import Glibc
+import Streams
 
 /// An HTTP/1.1 server with keep-alive on TCP or Unix sockets, with or without TLS.
 ///
@@ -14,11 +13,14 @@ import Glibc
 public final class HTTPServer {
   /// Limits on the size of requests, on idle time and on connections.
   public struct Limits: Sendable {
-    /// The maximum of request line and header section together, in octets; a larger request is refused with 400.
-    public var headerOctets = 16_384
+    /// The maximum of request line and header section together, in octets; a larger request is refused with 431.
+    public var headerOctets = 8192
+    /// The maximum number of fields; a request with more is refused with 431.
+    public var fields = 32
     /// The maximum size of a body in octets; a larger one is refused with 413.
     public var bodyOctets = 65_536
-    /// The time after which an idle connection is closed, in whole seconds.
+    /// The time after which a connection without a request is closed. A request has as much time from its first octet on, and
+    /// so has a client that reads nothing of its answer.
     public var idle = Duration.seconds(60)
     /// The maximum number of connections; nil for as many as there are descriptors. A further connection replaces the
     /// one without a pending answer that has been idle for longest. If all wait for an answer, the server closes the
@@ -27,26 +29,33 @@ public final class HTTPServer {
     public init() {}
   }
 
+  public typealias Handler = (HTTPServerRequest, HTTPServerReply) -> Void
+
   /// The loop that runs the server and every call of its handler.
   public let loop: EventLoop
   /// Connections accepted since the start.
   public private(set) var connectionCount: UInt64 = 0
 
-  private let handle: OpaquePointer
-  private let context: TLSServerContext?
-  private let handler: (HTTPServerRequest, HTTPServerReply) -> Void
-  /// Pending requests. Unretained: a reply sends an answer when it is released, and that removes it from here.
-  private(set) var waiting: [UnsafeMutablePointer<evhttp_request>: Unmanaged<HTTPServerReply>] = [:]
+  let limits: Limits
+  let handler: Handler
+  /// Composes the answers of all connections; each is passed on before the next one begins.
+  var writer = ResponseWriter()
+  private let tls: TLSServer?
+  private let buffer = ReadBuffer(capacity: HTTPServer.readSize)
+  private var acceptors: [Acceptor] = []
   private var unixPaths: [String] = []
-  private var table: ConnectionTable?
-  /// The Content-Type of replies that do not set the field.
-  private static let contentType: StaticString = "text/plain; charset=utf-8"
-  /// One for each listening socket.
-  private var reliefs: [AcceptRelief] = []
+  private var connections: [HTTPConnection] = []
+  /// Set for the connection that has to do something first.
+  private let timer = OwnedTimer()
+
+  /// Octets that one read brings at most.
+  private static let readSize = 16_384
+  /// The least time between two looks at all connections.
+  private static let leastPause = Duration.milliseconds(100)
 
   /// Called with errno for each connection that cannot be accepted.
   public var onFailure: ((Int32) -> Void)? {
-    didSet { for relief in reliefs { relief.onFailure = onFailure } }
+    didSet { for acceptor in acceptors { acceptor.onFailure = onFailure } }
   }
 
   /// Creates a server that does not listen yet, and ignores SIGPIPE in the whole process.
@@ -54,35 +63,19 @@ public final class HTTPServer {
   /// - Parameters:
   ///   - tls: the certificate for TLS; nil for plain HTTP.
   ///   - handler: called on the loop's thread with every complete request; it may retain the reply and answer later.
-  /// - Throws: `HTTPServerError.noServer` if memory is short.
   public init(
-    on loop: EventLoop, limits: Limits = Limits(), tls: TLSServerContext? = nil,
-    handler: @escaping (HTTPServerRequest, HTTPServerReply) -> Void
-  ) throws(HTTPServerError) {
-    guard let handle = evhttp_new(loop.base) else { throw .noServer }
+    on loop: EventLoop, limits: Limits = Limits(), tls: TLSServer? = nil, handler: @escaping Handler
+  ) {
     self.loop = loop
-    self.handle = handle
-    self.context = tls
+    self.limits = limits
+    self.tls = tls
     self.handler = handler
-    table = limits.connections.map { ConnectionTable(limit: $0) }
-    evhttp_set_max_headers_size(handle, limits.headerOctets)
-    evhttp_set_max_body_size(handle, limits.bodyOctets)
-    evhttp_set_timeout(handle, Int32(clamping: limits.idle.components.seconds))
-    // libevent stores the pointer without a copy, so the string must be static.
-    let contentType = UnsafeRawPointer(HTTPServer.contentType.utf8Start).assumingMemoryBound(to: CChar.self)
-    evhttp_set_default_content_type(handle, contentType)
-    let this = Unmanaged.passUnretained(self).toOpaque()
-    evhttp_set_gencb(handle, httpServerDidReceive, this)
-    evhttp_set_bevcb(handle, httpServerDidAccept, this)
-    // libevent writes with writev(), which has no equivalent of MSG_NOSIGNAL.
+    // OpenSSL writes with write(), which has no equivalent of MSG_NOSIGNAL.
     signal(SIGPIPE, SIG_IGN)
   }
 
   deinit {
-    for reply in waiting.values { reply.takeUnretainedValue().serverDidEnd() }
-    // These must be freed before the listeners, which evhttp frees.
-    reliefs = []
-    evhttp_free(handle)
+    for connection in connections { connection.serverDidEnd() }
     for path in unixPaths { unlink(path) }
   }
 
@@ -108,80 +101,72 @@ public final class HTTPServer {
     try accept(on: socket, address: path)
   }
 
-  private func accept(on socket: consuming ListeningSocket, address: String) throws(HTTPServerError) {
-    guard let bound = evhttp_accept_socket_with_handle(handle, socket.descriptor) else {
-      throw .cannotListen(call: "accept", address: address, errno: errno)
-    }
-    socket.release()
-    let relief = AcceptRelief(of: evhttp_bound_socket_get_listener(bound), on: loop)
-    relief.onFailure = onFailure
-    reliefs.append(relief)
-  }
-
-  fileprivate func didReceive(_ request: UnsafeMutablePointer<evhttp_request>) {
-    guard let copy = HTTPServerRequest(copying: request) else {
-      evhttp_send_reply(request, 501, nil, nil)
-      return
-    }
-    // With two Host fields, a proxy in between may have used either one (RFC 9112 section 3.2).
-    guard copy.fields.count(where: { $0.isNamed("Host") }) < 2 else {
-      evhttp_send_reply(request, 400, nil, nil)
-      return
-    }
-    table?.used(HTTPServer.descriptor(of: request))
-    let reply = HTTPServerReply(request: request, server: self)
-    waiting[request] = Unmanaged.passUnretained(reply)
-    // There may be a request on every connection.
-    loop.queue { [weak self] in self?.handler(copy, reply) }
-  }
-
-  /// Creates the buffer of a new connection; libevent takes ownership of it.
-  fileprivate func didAccept() -> OpaquePointer? {
+  /// Serves the requests of a stream that was accepted elsewhere, from its present position on. The server owns it from now
+  /// on.
+  ///
+  /// - Parameters:
+  ///   - stream: a server's, whose handshake may be complete or not.
+  ///   - peer: the client's address for `HTTPServerRequest.peer`.
+  public func serve(_ stream: ByteStream, from peer: SocketAddress?) {
     connectionCount += 1
-    let options = Int32(BEV_OPT_CLOSE_ON_FREE.rawValue)
-    guard let context else {
-      let buffer = bufferevent_socket_new(loop.base, -1, options)
-      admit(buffer)
-      return buffer
+    guard makeRoom() else { return stream.close() }
+    let connection = HTTPConnection(stream, from: peer, of: self)
+    connection.position = connections.count
+    connections.append(connection)
+    if let due = connection.due { needsLook(at: due) }
+  }
+
+  /// The number of requests without a complete answer.
+  var pendingCount: Int { connections.count { $0.isPending } }
+
+  private func accept(on socket: consuming ListeningSocket, address: String) throws(HTTPServerError) {
+    let acceptor = Acceptor(of: socket.descriptor, on: loop, for: self) { $0.accepted($1, $2) }
+    guard let acceptor else { throw .cannotListen(call: "accept", address: address, errno: ENOMEM) }
+    socket.release()
+    acceptor.onFailure = onFailure
+    acceptors.append(acceptor)
+  }
+
+  private func accepted(_ descriptor: Int32, _ peer: SocketAddress?) {
+    let connection = tls?.connection(over: descriptor)
+    guard tls == nil || connection != nil else {
+      close(descriptor)
+      return
     }
-    let buffer = bufferevent_openssl_socket_new(
-      loop.base, -1, context.makeConnection(), BUFFEREVENT_SSL_ACCEPTING, options)
-    admit(buffer)
-    // Clients often close TCP without close_notify; HTTP itself delimits messages.
-    bufferevent_openssl_set_allow_dirty_shutdown(buffer, 1)
-    return buffer
+    // The connection takes the reports over.
+    serve(ByteStream(descriptor, connection, as: .server, into: buffer, on: loop) { _ in }, from: peer)
   }
 
-  /// libevent reports neither the number of connections nor their end, and it assigns the socket to the buffer only
-  /// after this call. The descriptor is therefore read later in the same turn, before any data can be read.
-  private func admit(_ buffer: OpaquePointer?) {
-    guard let buffer, table != nil else { return }
-    bufferevent_incref(buffer)
-    loop.inNextTurn { [weak self] in
-      self?.makeRoom(for: bufferevent_getfd(buffer))
-      bufferevent_decref(buffer)
-    }
+  /// Whether there is a place for one more connection. Closes another one for it.
+  ///
+  /// - Complexity: O(n) in the number of connections, if all places are taken.
+  private func makeRoom() -> Bool {
+    guard let most = limits.connections, connections.count >= most else { return true }
+    let idle = connections.filter { !$0.isPending }
+    guard let oldest = idle.min(by: { $0.idleSince < $1.idleSince }) else { return false }
+    oldest.end()
+    return true
   }
 
-  private func makeRoom(for descriptor: Int32) {
-    let busy = Set(waiting.keys.map { HTTPServer.descriptor(of: $0) })
-    guard let closed = table?.add(descriptor, busy: busy) else { return }
-    // libevent sees the end of the stream and frees the connection.
-    shutdown(closed, Int32(SHUT_RDWR))
+  // MARK: - For the connections
+
+  func remove(_ connection: HTTPConnection) {
+    let last = connections.removeLast()
+    guard last !== connection else { return }
+    connections[connection.position] = last
+    last.position = connection.position
   }
 
-  private static func descriptor(of request: UnsafeMutablePointer<evhttp_request>) -> Int32 {
-    guard let connection = evhttp_request_get_connection(request) else { return -1 }
-    return bufferevent_getfd(evhttp_connection_get_bufferevent(connection))
+  /// A connection is due at this time.
+  func needsLook(at deadline: BootInstant) {
+    if let set = timer.deadline, set <= deadline { return }
+    timer.set(at: deadline, on: loop, for: self) { $0.lookAtAll() }
   }
 
-  func forget(_ request: UnsafeMutablePointer<evhttp_request>) { waiting[request] = nil }
-}
-
-private func httpServerDidReceive(_ request: UnsafeMutablePointer<evhttp_request>?, _ this: UnsafeMutableRawPointer?) {
-  Unmanaged<HTTPServer>.fromOpaque(this!).takeUnretainedValue().didReceive(request!)
-}
-
-private func httpServerDidAccept(_: OpaquePointer?, _ this: UnsafeMutableRawPointer?) -> OpaquePointer? {
-  Unmanaged<HTTPServer>.fromOpaque(this!).takeUnretainedValue().didAccept()
+  private func lookAtAll() {
+    let now = loop.now
+    for connection in connections { connection.endIfDue(now) }
+    guard let next = connections.lazy.compactMap(\.due).min() else { return }
+    needsLook(at: max(next, now + HTTPServer.leastPause))
+  }
 }

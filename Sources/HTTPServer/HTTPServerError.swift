@@ -1,11 +1,9 @@
-// HTTPServerError.swift -- the reasons why a server cannot be created or cannot listen.
+// HTTPServerError.swift -- the reasons why a server cannot listen.
 
 import Glibc
 
-/// The reason why an HTTP server cannot be created or cannot listen.
+/// The reason why an HTTP server cannot listen.
 public enum HTTPServerError: Error, Equatable, CustomStringConvertible {
-  /// libevent could not allocate a server.
-  case noServer
   /// A system call for a listening socket failed: the call, the address and errno.
   case cannotListen(call: String, address: String, errno: Int32)
   /// The path of a Unix socket is empty, contains a NUL or exceeds the kernel's limit of 107 octets.
@@ -14,19 +12,15 @@ public enum HTTPServerError: Error, Equatable, CustomStringConvertible {
   case pathInUse(String)
   /// The path of a Unix socket is occupied by a file of another type, which is not removed: the path and the type.
   case pathOccupied(String, by: String)
-  /// The certificate chain or the private key is not valid PEM of its type, or the two do not match.
-  case unusableCertificate(String)
 
   /// One human-readable line.
   public var description: String {
     switch self {
-    case .noServer: "libevent could not make an HTTP server"
     case .cannotListen(let call, let address, let number):
       "cannot listen on \(address): \(call): \(String(cString: strerror(number)))"
     case .unusablePath(let path): "\"\(path)\" cannot be the path of a socket: 1 to 107 octets are allowed"
     case .pathInUse(let path): "another process listens on \(path)"
     case .pathOccupied(let path, let what): "there is \(what) at \(path), which is not removed"
-    case .unusableCertificate(let reason): "the server's certificate cannot be used: \(reason)"
     }
   }
 }

@@ -1,98 +1,61 @@
 // HTTPServerReply.swift -- the reply to one request: sent at once, later or as a stream, on the loop's thread.
-//
-// libevent owns the request until it is answered or the server is freed; the server then invalidates the handle.
 
-import CEvent
-import EventLoop
-import Glibc
 import HTTPMessage
 
-/// The only way to answer a request, at most once. A reply that is released without an answer sends status 500.
+/// The only way to answer a request, at most once. A reply that is released without an answer sends status 500; one that is
+/// released during a streamed answer ends it.
 public final class HTTPServerReply {
-  /// Owned by libevent; nil after the answer and after the server is freed.
-  private(set) var request: UnsafeMutablePointer<evhttp_request>?
-  /// The server clears this reference in its `deinit`, so the reference never dangles.
-  private(set) unowned(unsafe) var server: HTTPServer?
-  private var closeWatch: LoopEvent?
-  /// Set during a streamed answer; called once, when the client has disconnected.
-  var whenClosed: (() -> Void)?
-  /// Whether a streamed answer is in progress.
-  var isStreaming = false
+  private let connection: HTTPConnection
+  /// The number of the request on its connection.
+  private let number: UInt64
 
-  init(request: UnsafeMutablePointer<evhttp_request>, server: HTTPServer) {
-    self.request = request
-    self.server = server
+  init(to number: UInt64, on connection: HTTPConnection) {
+    self.number = number
+    self.connection = connection
   }
 
   deinit {
     guard isPending else { return }
-    if isStreaming { endStream() } else { send(status: 500) }
+    if connection.isStreaming(number) { connection.endStream() } else { send(status: 500) }
   }
 
-  /// Whether the request is still unanswered and the server still exists.
-  public var isPending: Bool { request != nil }
+  /// Whether the request is still unanswered, and its connection and the server still exist.
+  public var isPending: Bool { connection.isPending(number) }
 
-  /// Sends the whole answer. libevent adds Content-Length, Date and Connection, and drops a field that contains a line
-  /// break.
+  /// Sends the whole answer. The server adds Date if there is none, Content-Length, Connection where it is needed and, without
+  /// another one, a Content-Type of plain text; it drops a field that contains a line break.
   ///
-  /// Does nothing if the request has been answered already or the server no longer exists.
+  /// Does nothing if the request has been answered already or the connection no longer exists.
   public func send(status: Int, fields: [HTTPField] = [], body: [UInt8] = []) {
-    guard let request = take() else { return }
-    let headers = evhttp_request_get_output_headers(request)
-    for field in fields { evhttp_add_header(headers, field.name, field.value) }
-    if evhttp_request_get_command(request) == EVHTTP_REQ_HEAD {
-      evhttp_add_header(headers, "Content-Length", "\(body.count)")  // libevent would send the body, too
-    } else {
-      evbuffer_add(evhttp_request_get_output_buffer(request), body, body.count)
-    }
-    evhttp_send_reply(request, Int32(status), nil, nil)
+    guard isPending, !connection.isStreaming(number) else { return }
+    connection.answer(status: status, fields, body)
   }
 
-  /// Closes the connection without an answer; over TCP the client sees a reset. Must not be called inside the handler.
-  public func reset() {
-    guard let request = take() else { return }
-    guard let connection = evhttp_request_get_connection(request) else {
-      evhttp_send_reply(request, 500, nil, nil)  // the connection is gone: this only frees the request
-      return
-    }
-    let descriptor = bufferevent_getfd(evhttp_connection_get_bufferevent(connection))
-    // Disconnecting a connected TCP socket sends RST; closing it would send FIN first.
-    var unspecified = sockaddr()
-    unspecified.sa_family = sa_family_t(AF_UNSPEC)
-    withUnsafePointer(to: &unspecified) {
-      _ = connect(descriptor, .init(__sockaddr__: $0), socklen_t(MemoryLayout<sockaddr>.size))
-    }
-    evhttp_connection_free(connection)
-  }
+  /// Closes the connection without an answer, or within one; over TCP the client sees a reset.
+  public func reset() { if isPending { connection.reset() } }
 
-  /// Sends no answer and keeps the connection open until the client closes its side.
+  /// Sends no answer and keeps the connection open until the client closes its side. The connection retains the reply, so that
+  /// the caller need not.
+  public func holdUntilPeerCloses() { if isPending { connection.hold(self) } }
+
+  /// Begins an answer of unknown length; `write` continues it, and `endStream` or `reset` ends it. The connection's
+  /// idle timeout no longer applies; the server disconnects a client that reads nothing for `patience`.
   ///
-  /// libevent does not read while an answer is pending, so it would not notice the close.
-  public func holdUntilPeerCloses() {
-    guard let request, let server, let connection = evhttp_request_get_connection(request) else { return }
-    let descriptor = bufferevent_getfd(evhttp_connection_get_bufferevent(connection))
-    let loop = server.loop
-    // The watch retains the reply on purpose, so that the caller need not. `take` and `serverDidEnd` break the cycle.
-    closeWatch = LoopEvent(on: loop, descriptor: descriptor, Interest(rawValue: Int16(EV_CLOSED))) { _ in
-      // Deferred: the watch must leave libevent before its descriptor is closed, and it is in use during this call.
-      loop.inNextTurn { self.reset() }
-    }
+  /// - Parameter whenClosed: called once, on the loop, when the client disconnects; never after `endStream` or `reset`.
+  public func startStream(status: Int, fields: [HTTPField] = [], patience: Duration, whenClosed: @escaping () -> Void) {
+    guard isPending, !connection.isStreaming(number) else { return }
+    connection.begin(status: status, fields, patience: patience, whenClosed: whenClosed)
   }
 
-  /// Invalidates the handle, which libevent is about to free.
-  func serverDidEnd() {
-    forgetStream()
-    closeWatch = nil
-    request = nil
-    server = nil
-  }
+  /// Sends the next part of the answer. Does nothing after the client has disconnected.
+  public func write(_ octets: [UInt8]) { if connection.isStreaming(number) { connection.write(octets) } }
 
-  func take() -> UnsafeMutablePointer<evhttp_request>? {
-    guard let taken = request else { return nil }
-    forgetStream()
-    server?.forget(taken)
-    closeWatch = nil
-    request = nil
-    return taken
-  }
+  /// Octets of the answer that the client's socket has not accepted yet.
+  public var unsentOctets: Int { isPending ? connection.unsent : 0 }
+
+  /// Ends the answer; what was written before still reaches the client.
+  public func endStream() { if connection.isStreaming(number) { connection.endStream() } }
+
+  /// The user ID of the peer of a Unix socket at the time it connected; nil for other sockets.
+  public var peerUser: UInt32? { isPending ? connection.peerUser : nil }
 }

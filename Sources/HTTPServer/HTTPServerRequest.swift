@@ -1,6 +1,5 @@
-// HTTPServerRequest.swift -- a client's request, copied out of libevent so that it can outlive libevent's own.
+// HTTPServerRequest.swift -- a client's request, as handlers see it.
 
-import CEvent
 import EventLoop
 import HTTPMessage
 
@@ -22,17 +21,28 @@ public struct HTTPServerRequest: Sendable {
   /// The address of the client; nil on a Unix socket.
   public let peer: SocketAddress?
 
-  /// For tests of handlers, without libevent.
+  /// For tests of handlers, without a connection.
   public init(
     method: HTTPMethod = .get, target: String, fields: [HTTPField] = [], body: [UInt8] = [],
     peer: SocketAddress? = nil
+  ) {
+    let host = fields.first { $0.isNamed("Host") }?.value
+    self.init(method, target, host: host, fields: fields, body: body, peer: peer)
+  }
+
+  init(_ head: RequestHead, body: [UInt8], peer: SocketAddress?) {
+    self.init(head.method, head.target, host: head.host, fields: head.fields, body: body, peer: peer)
+  }
+
+  private init(
+    _ method: HTTPMethod, _ target: String, host: String?, fields: [HTTPField], body: [UInt8], peer: SocketAddress?
   ) {
     self.method = method
     self.fields = fields
     self.body = body
     self.peer = peer
     let (authority, rest) = HTTPServerRequest.split(target)
-    host = authority ?? fields.first { $0.isNamed("Host") }?.value
+    self.host = authority ?? host
     if let mark = rest.utf8.firstIndex(of: UInt8(ascii: "?")) {
       path = String(rest[..<mark])
       query = String(rest[rest.utf8.index(after: mark)...])
@@ -44,6 +54,7 @@ public struct HTTPServerRequest: Sendable {
 
   /// Splits a target in absolute form into its authority and the equivalent origin form (RFC 9112 section 3.2).
   private static func split(_ target: String) -> (authority: String?, rest: Substring) {
+    guard target.utf8.first != UInt8(ascii: "/") else { return (nil, target[...]) }
     guard let scheme = ["http://", "https://"].first(where: { equalIgnoringCase(target.prefix($0.count), $0) }) else {
       return (nil, target[...])
     }
@@ -64,42 +75,7 @@ extension HTTPField {
   func isNamed(_ name: String) -> Bool { equalIgnoringCase(self.name, name) }
 }
 
-extension HTTPServerRequest {
-  /// Copies libevent's request; returns nil for an unsupported method.
-  init?(copying request: UnsafeMutablePointer<evhttp_request>) {
-    let method: HTTPMethod
-    switch evhttp_request_get_command(request) {
-    case EVHTTP_REQ_GET: method = .get
-    case EVHTTP_REQ_HEAD: method = .head
-    case EVHTTP_REQ_POST: method = .post
-    case EVHTTP_REQ_PUT: method = .put
-    case EVHTTP_REQ_DELETE: method = .delete
-    default: return nil
-    }
-    var fields: [HTTPField] = []
-    var item = evhttp_request_get_input_headers(request).pointee.tqh_first
-    while let field = item {
-      fields.append(HTTPField(String(cString: field.pointee.key), String(cString: field.pointee.value)))
-      item = field.pointee.next.tqe_next
-    }
-    let input = evhttp_request_get_input_buffer(request)
-    let length = evbuffer_get_length(input)
-    // All threads share the empty array of capacity 0, and this initializer would write to its count.
-    let body =
-      length == 0
-      ? []
-      : [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
-        count = max(0, evbuffer_copyout(input, buffer.baseAddress, length))
-      }
-    self.init(
-      method: method, target: String(cString: evhttp_request_get_uri(request)), fields: fields, body: body,
-      peer: evhttp_request_get_connection(request).flatMap { evhttp_connection_get_addr($0) }
-        .flatMap { SocketAddress($0) })
-  }
-}
-
 private func equalIgnoringCase(_ left: some StringProtocol, _ right: String) -> Bool {
-  left.utf8.count == right.utf8.count && zip(left.utf8, right.utf8).allSatisfy { lower($0) == lower($1) }
+  left.utf8.count == right.utf8.count
+    && zip(left.utf8, right.utf8).allSatisfy { Octet.lower($0) == Octet.lower($1) }
 }
-
-private func lower(_ octet: UInt8) -> UInt8 { octet &- 65 < 26 ? octet | 0x20 : octet }

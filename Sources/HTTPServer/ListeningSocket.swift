@@ -1,6 +1,5 @@
 // ListeningSocket.swift -- creates listening sockets from binary addresses and paths; never resolves a name.
 
-import CEvent
 import EventLoop
 import Glibc
 

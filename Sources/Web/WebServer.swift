@@ -74,7 +74,7 @@ public final class WebServer {
     let handler = WebHandler(loop: loop, sources: sources, hosts: HostCheck(for: address), token: token)
     var limits = WebServer.limits
     if token != nil { limits.bodyOctets = ReportBatch.mostOctets }
-    server = try HTTPServer(on: loop, limits: limits) { handler.handle($0, $1) }
+    server = HTTPServer(on: loop, limits: limits) { handler.handle($0, $1) }
     self.address = try server.listen(on: address)
   }
 }

@@ -165,7 +165,7 @@ final class ControlScene {
     let loop = try EventLoop()
     self.loop = loop
     let actions = NotedActions(loop: loop, answers: answers, journal: journal)
-    server = try ControlServer(on: loop, actions)
+    server = ControlServer(on: loop, actions)
     server.isTailOpen = isTailOpen
     try server.listen(path: folder.socket)
     thread = LoopThread(running: loop)

@@ -45,7 +45,7 @@ import Testing
       limits.connections = 2
       let waiting = Waiting()
       self.waiting = waiting
-      server = try HTTPServer(on: loop, limits: limits) { request, reply in
+      server = HTTPServer(on: loop, limits: limits) { request, reply in
         if request.path == "/wait" { waiting.add(reply) } else { reply.send(status: 200) }
       }
       address = try server.listen(on: #require(SocketAddress(text: "127.0.0.1:0")))

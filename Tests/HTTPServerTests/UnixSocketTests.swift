@@ -21,7 +21,7 @@ private func mode(of path: String) -> mode_t? {
   @Test func `a Unix socket serves its user only, and is removed with the server`() throws {
     let folder = TemporaryFolder()
     let loop = try EventLoop()
-    var server: HTTPServer? = try HTTPServer(on: loop) { request, reply in
+    var server: HTTPServer? = HTTPServer(on: loop) { request, reply in
       reply.send(status: request.peer == nil ? 200 : 500)
     }
     try server!.listen(unixPath: folder.socket, mode: 0o660)
@@ -47,9 +47,9 @@ private func mode(of path: String) -> mode_t? {
     }
     try #require(outcome == 0)
     close(leftover)
-    let first = try HTTPServer(on: loop) { _, reply in reply.send(status: 200) }
+    let first = HTTPServer(on: loop) { _, reply in reply.send(status: 200) }
     try first.listen(unixPath: folder.socket)
-    let second = try HTTPServer(on: loop) { _, reply in reply.send(status: 200) }
+    let second = HTTPServer(on: loop) { _, reply in reply.send(status: 200) }
     #expect(throws: HTTPServerError.pathInUse(folder.socket)) { try second.listen(unixPath: folder.socket) }
     withExtendedLifetime(first) {}
   }
@@ -57,7 +57,7 @@ private func mode(of path: String) -> mode_t? {
   @Test func `a file of another kind is not changed`() throws {
     let folder = TemporaryFolder()
     close(creat(folder.socket, 0o600))
-    let server = try HTTPServer(on: try EventLoop()) { _, reply in reply.send(status: 200) }
+    let server = try HTTPServer(on: EventLoop()) { _, reply in reply.send(status: 200) }
     #expect(throws: HTTPServerError.pathOccupied(folder.socket, by: "a plain file")) {
       try server.listen(unixPath: folder.socket)
     }
@@ -66,7 +66,7 @@ private func mode(of path: String) -> mode_t? {
 
   @Test(arguments: ["", String(repeating: "x", count: 108)])
   func `a path that does not fit is refused`(path: String) throws {
-    let server = try HTTPServer(on: try EventLoop()) { _, reply in reply.send(status: 200) }
+    let server = try HTTPServer(on: EventLoop()) { _, reply in reply.send(status: 200) }
     #expect(throws: HTTPServerError.unusablePath(path)) { try server.listen(unixPath: path) }
   }
 }

@@ -74,6 +74,34 @@ public final class RawClient {
     }
   }
 
+  /// Sends as much text as the kernel takes at once.
+  public func sendWhatFits(_ text: String) {
+    var rest = Array(text.utf8)[...]
+    while !rest.isEmpty {
+      let flags = Int32(MSG_NOSIGNAL | MSG_DONTWAIT)
+      let count = rest.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, flags) }
+      guard count > 0 else { return }
+      rest = rest.dropFirst(count)
+    }
+  }
+
+  /// Says that nothing more is sent.
+  public func endInput() { shutdown(descriptor, Int32(SHUT_WR)) }
+
+  /// Whether the other side has reset the connection.
+  public var isReset: Bool {
+    var entry = pollfd(fd: descriptor, events: 0, revents: 0)
+    return poll(&entry, 1, 0) == 1 && entry.revents & Int16(POLLERR | POLLHUP) != 0
+  }
+
+  /// Whether exactly this text comes next.
+  public func read(_ text: String) -> Bool {
+    let wanted = Array(text.utf8)
+    while received.count < wanted.count { if fill() != nil { return false } }
+    defer { received.removeFirst(wanted.count) }
+    return received.starts(with: wanted)
+  }
+
   /// Sends a request with a Host field, and reads its response; nil where none comes.
   public func exchange(_ method: String = "GET", _ target: String, header: String = "", body: String = "")
     -> RawResponse?

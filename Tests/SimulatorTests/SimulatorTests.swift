@@ -4,6 +4,7 @@ import EventLoop
 import Foundation
 import HTTPServer
 import HTTPTestSupport
+import Streams
 import Testing
 
 @testable import httpdns_simulator
@@ -25,7 +26,8 @@ private final class Fixture {
     let authority = try CertificateAuthority()
     caPath = "\(NSTemporaryDirectory())/simulator-ca-\(UUID().uuidString).pem"
     try write(authority.caCertificate, to: caPath)
-    let tls = try TLSServerContext(certificateChain: authority.certificate, privateKey: authority.privateKey)
+    let tls = try TLSServer(
+      certificateChain: authority.certificate, privateKey: authority.privateKey, protocols: ["http/1.1"])
     address = try simulator.serve(on: loopback)
     tlsAddress = try simulator.serve(on: loopback, tls: tls)
     thread = LoopThread(running: loop)

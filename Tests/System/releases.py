@@ -7,9 +7,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 # The libraries that the program is linked with.
 LIBRARIES = {
-  "bookworm": ("libc6", "libcurl4", "libevent-2.1-7", "libevent-openssl-2.1-7", "libmnl0", "libnftnl11", "libnghttp2-14",
+  "bookworm": ("libc6", "libcurl4", "libevent-2.1-7", "libmnl0", "libnftnl11", "libnghttp2-14",
                "libpsl5", "libsimdjson14", "libssl3", "libstdc++6"),
-  "trixie": ("libc6", "libcurl4t64", "libevent-2.1-7t64", "libevent-openssl-2.1-7t64", "libmnl0", "libnftnl11", "libnghttp2-14",
+  "trixie": ("libc6", "libcurl4t64", "libevent-2.1-7t64", "libmnl0", "libnftnl11", "libnghttp2-14",
              "libpsl5t64", "libsimdjson25", "libssl3t64", "libstdc++6"),
 }
 UNITS_FOLDER = {"bookworm": "/lib/systemd/system", "trixie": "/usr/lib/systemd/system"}

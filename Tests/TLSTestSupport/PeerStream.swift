@@ -1,5 +1,6 @@
 // PeerStream.swift -- the test server's end of a connection, in the clear or over TLS.
 
+import CEvent
 import CTLS
 import Glibc
 

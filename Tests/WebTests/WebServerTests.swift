@@ -119,7 +119,7 @@ extension ForwarderStatistics {
 
   @Test func `the web server refuses an oversized header`() throws {
     let header = "X: \(String(repeating: "x", count: 9000))\r\n"
-    #expect(try Scene().get("/metrics", header: header).status == 400)
+    #expect(try Scene().get("/metrics", header: header).status == 431)
   }
 }
 

@@ -5,6 +5,7 @@ import DNSWire
 import EventLoop
 import Glibc
 import HTTPServer
+import Streams
 
 struct SimulatorCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -110,11 +111,12 @@ struct SimulatorCommand: ParsableCommand {
 
   /// Listens on every address and prints one line for each. A client may connect as soon as it reads the line.
   private func open(_ simulator: Simulator) throws {
-    var tls: TLSServerContext?
+    var tls: TLSServer?
     if !listenTls.isEmpty || caOut != nil {
       let authority = try CertificateAuthority(names: CertificateAuthority.providerNames + tlsName, age: tlsAge)
       if let caOut { try write(authority.caCertificate, to: caOut) }
-      tls = try TLSServerContext(certificateChain: authority.certificate, privateKey: authority.privateKey)
+      tls = try TLSServer(
+        certificateChain: authority.certificate, privateKey: authority.privateKey, protocols: ["http/1.1"])
     }
     for address in listen { say("http", try simulator.serve(on: address).description) }
     for address in listenTls { say("https", try simulator.serve(on: address, tls: tls).description) }

@@ -7,6 +7,7 @@ import EventLoop
 import Glibc
 import HTTPMessage
 import HTTPServer
+import Streams
 
 /// The running service.
 final class Simulator {
@@ -39,10 +40,9 @@ final class Simulator {
   /// Serves every dialect and the control paths on an address.
   ///
   /// - Returns: the address with its actual port.
-  func serve(on address: SocketAddress, tls: TLSServerContext? = nil) throws(HTTPServerError) -> SocketAddress {
+  func serve(on address: SocketAddress, tls: TLSServer? = nil) throws(HTTPServerError) -> SocketAddress {
     let isSecure = tls != nil
-    let server = try makeServer(tls: tls) { [weak self] in self?.receive($0, $1, isSecure: isSecure)
-    }
+    let server = makeServer(tls: tls) { [weak self] in self?.receive($0, $1, isSecure: isSecure) }
     servers.append(server)
     let bound = try server.listen(on: address)
     if isSecure { service.secureAddresses.append(bound) } else { service.plainAddresses.append(bound) }
@@ -62,15 +62,16 @@ final class Simulator {
   func restoreSettings() { service.options = startOptions }
 
   private func makeServer(
-    tls: TLSServerContext?, _ handler: @escaping (HTTPServerRequest, HTTPServerReply) -> Void
-  ) throws(HTTPServerError) -> HTTPServer {
+    tls: TLSServer?, _ handler: @escaping HTTPServer.Handler
+  ) -> HTTPServer {
     var limits = HTTPServer.Limits()
+    limits.headerOctets = 16_384  // a batch of names is in the target
     limits.bodyOctets = 16_777_216  // a zone file may be sent
-    return try HTTPServer(on: loop, limits: limits, tls: tls, handler: handler)
+    return HTTPServer(on: loop, limits: limits, tls: tls, handler: handler)
   }
 
-  private func makeControlServer() throws(HTTPServerError) -> HTTPServer {
-    let server = try makeServer(tls: nil) { [weak self] in self?.control($0, $1) }
+  private func makeControlServer() -> HTTPServer {
+    let server = makeServer(tls: nil) { [weak self] in self?.control($0, $1) }
     controlServers.append(server)
     return server
   }
@@ -105,9 +106,8 @@ final class Simulator {
       default: self?.send(answer, reply)
       }
     }
-    // A reset needs a timer even without a delay, because libevent is still processing the request. `.now` and not the
-    // loop's time, which is that of the start of the turn and may precede a long wait for this request.
-    if fault.delay > .zero || fault.kind == .reset {
+    if fault.delay > .zero {
+      // `.now` and not the loop's time, which is that of the start of the turn and may precede a long wait for this request.
       delays.add(at: .now + fault.delay, on: loop, finish)
     } else {
       finish()

@@ -18,7 +18,7 @@ enum ControlSocket {
     guard let path = settings.socket else { return nil }
     do throws(HTTPServerError) {
       let actions = ForwarderActions(forwarder, reloader, file: file) { logger.info("\($0)") }
-      let server = try ControlServer(on: forwarder.loop, actions)
+      let server = ControlServer(on: forwarder.loop, actions)
       server.isTailOpen = settings.tail
       server.onFailure = AcceptFailures.log(of: "the control socket", forwarder.occasional)
       try server.listen(path: path)
