@@ -6,6 +6,8 @@ import Glibc
 public enum FileFault: Error, Hashable, Sendable {
   /// It could not be opened or read; the system's error number.
   case unreadable(Int32)
+  /// It is a device, a FIFO or a socket.
+  case special
   /// It exceeds the limit, in octets.
   case tooLarge(limit: Int)
 }
@@ -15,6 +17,7 @@ extension FileFault: CustomStringConvertible {
   public var description: String {
     switch self {
     case .unreadable(let code): String(cString: strerror(code))
+    case .special: "not a regular file"
     case .tooLarge(let limit): "larger than \(FileFault.size(limit))"
     }
   }

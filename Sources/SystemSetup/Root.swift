@@ -94,7 +94,7 @@ public struct Root: Sendable {
     } catch {
       switch error {
       case .unreadable(let number): throw .system(path: path, call: "read", number: number)
-      case .tooLarge: throw .refused("\(path): \(error)")
+      case .special, .tooLarge: throw .refused("\(path): \(error)")
       }
     }
   }

@@ -1,6 +1,7 @@
 // Loading.swift -- reads a configuration from a file or a text, or reports all of its mistakes.
 
 import DNSWire
+import Files
 import Glibc
 
 extension Configuration {

@@ -4,6 +4,7 @@
 // path is shown only if its folder exists, which no secret is.
 
 import Ciphers
+import Files
 import Glibc
 
 /// The longest accepted secret in octets; the secrets of all providers are far shorter.
@@ -105,7 +106,7 @@ extension TableReader {
     report.didReadSecret(at: place.key(key))
     if content.mode & 0o077 != 0 {
       let mode = "0" + String(content.mode, radix: 8)
-      guard content.isOnReadOnlyMount || isHandedOut(setting) else {
+      guard content.isProvided(credentials: report.environment("CREDENTIALS_DIRECTORY")) else {
         report.refuse(
           "\(shownPath(setting))other users can access the file (mode \(mode))", at: place.key(key),
           allowed: "mode 0600 or stricter (chmod 600)")
@@ -118,15 +119,6 @@ extension TableReader {
     return secret(key, content.octets)
   }
 
-  /// Whether the file is where container engines and systemd provide secrets, often with a mode that others can read.
-  private func isHandedOut(_ path: String) -> Bool {
-    guard let resolved = realpath(path, nil) else { return false }
-    defer { free(resolved) }
-    let path = String(cString: resolved)
-    let directories = ["/run/secrets", report.environment("CREDENTIALS_DIRECTORY") ?? ""]
-    return directories.contains { !$0.isEmpty && path.hasPrefix($0.hasSuffix("/") ? $0 : $0 + "/") }
-  }
-
   /// The path as the first part of a message; empty if the text may be a secret, which can begin with "/" too.
   private func shownPath(_ path: String) -> String {
     guard let slash = path.lastIndex(of: "/"), let folder = realpath(String(path[...slash]), nil) else { return "" }
@@ -134,7 +126,7 @@ extension TableReader {
     return String(cString: folder) == "/" ? "" : "\(shownText(path)): "
   }
 
-  private func content(_ key: String, _ path: String) -> FileContent? {
+  private func content(_ key: String, _ path: String) -> RegularFile? {
     do {
       return try FileContent.read(path, limit: maxSecretSize)
     } catch {

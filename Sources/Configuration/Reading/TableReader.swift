@@ -1,5 +1,7 @@
 // TableReader.swift -- reads the keys of one table into properties and reports the unknown ones.
 
+import Files
+
 /// Reads one TOML table. A key becomes known when it is asked for; `refuseUnknownKeys` reports all others.
 final class TableReader {
   /// The position of the table.
