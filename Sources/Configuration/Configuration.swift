@@ -9,6 +9,8 @@ public struct Configuration: Hashable, Sendable {
   public var stateDirectory = "/var/lib/httpdnsd"
   /// Addresses, permitted clients and limits.
   public var listen = Listen()
+  /// DNS over TLS and over HTTPS.
+  public var encrypted = Encrypted()
   /// The providers in the order in which they are tried; never empty.
   public var providers = [Provider()]
   /// The network's own resolvers.
@@ -62,6 +64,8 @@ extension Configuration {
     root.section("names") { names.read(from: $0) }
     root.section("control") { control.read(from: $0) }
     root.section("web") { web.read(from: $0) }
+    let rest = self
+    root.section("encrypted") { encrypted.read(from: $0, beside: rest) }
     root.section("log") { log.read(from: $0) }
     root.refuseUnknownKeys()
     if let directory = root.report.environment("STATE_DIRECTORY")?.split(separator: ":").first {

@@ -54,7 +54,8 @@ struct DeclaredTable {
 func declaredTables() throws -> [DeclaredTable] {
   let providers = ["ProviderReading", "Provider", "ProviderEndpoint", "Kinds/AliDNS"].map { "Providers/\($0)" }
   let tables: [(name: String, files: [String], path: PartialKeyPath<Configuration>?)] = [
-    ("", ["Configuration"], \.self), ("listen", ["Sections/Listen"], \.listen), ("provider", providers, \.providers[0]),
+    ("", ["Configuration"], \.self), ("listen", ["Sections/Listen"], \.listen),
+    ("encrypted", ["Sections/Encrypted"], \.encrypted), ("provider", providers, \.providers[0]),
     ("alidns", ["Providers/Kinds/AliDNS"], nil), ("tencent", ["Providers/Kinds/Tencent"], nil),
     ("emas", ["Providers/Kinds/EMAS"], nil), ("json", ["Providers/Kinds/DoH"], nil),
     ("doh", ["Providers/Kinds/DoH"], nil), ("table", ["Providers/Kinds/Table"], nil),

@@ -156,6 +156,13 @@ private func compare(_ old: [String], _ new: [String], _ path: String) throws {
   }
 }
 
+/// What some keys need beside them.
+private let needed = [
+  "encrypted.dot": "certificate_file = \"/tls/chain.pem\"\nkey_file = \"/tls/key.pem\"\n",
+  "encrypted.doh": "certificate_file = \"/tls/chain.pem\"\nkey_file = \"/tls/key.pem\"\n",
+  "encrypted.tokens_file": "name = \"dns.example\"\n",
+]
+
 /// The names of the members in which two values of a type differ.
 private func differences(_ old: Any, _ new: Any) -> [String] {
   zip(Mirror(reflecting: old).children, Mirror(reflecting: new).children)
@@ -182,8 +189,10 @@ private func candidates(_ values: String) -> [String] {
       guard let path = table.path else { continue }
       let defaults = Configuration()[keyPath: path]
       for key in table.keys where !key.isSecret {
+        let context = needed["\(table.name).\(key.name)"] ?? ""
+        let defaults = context.isEmpty ? defaults : try configuration(text(table.name, context))[keyPath: path]
         let changes = (candidates(key.values) + ["\"\(certificates)\""]).lazy.compactMap { candidate in
-          try? configuration(text(table.name, "\(key.name) = \(candidate)"))
+          try? configuration(text(table.name, "\(context)\(key.name) = \(candidate)"))
         }.map { differences(defaults, $0[keyPath: path]) }.first { !$0.isEmpty }
         let changed = try #require(changes, "\(table.name).\(key.name) takes no value like \(key.values)")
         switch (table.name, key.name) {

@@ -113,7 +113,7 @@ import Testing
       """
       state_directory = "/elsewhere"
       [listen]
-      addresses = ["127.0.0.1:5353"]
+      addresses = ["127.0.0.1:5300"]
       workers = 7
       allow = ["10.0.0.0/8"]
       max_udp_payload = 512
@@ -121,6 +121,16 @@ import Testing
       tcp_per_client = 1
       tcp_idle = "1s"
       max_in_flight = 1
+      [encrypted]
+      dot = ["127.0.0.1:5353"]
+      doh = ["127.0.0.1:5354"]
+      doh_plain = ["127.0.0.1:5355"]
+      certificate_file = "/tls/chain.pem"
+      key_file = "/tls/key.pem"
+      connections = 1
+      per_client = 1
+      idle = "1s"
+      json = true
       [cache]
       enabled = false
       max_bytes = "1MiB"
@@ -138,11 +148,14 @@ import Testing
     #expect(
       next.keepFixed(of: running) == [
         "state_directory", "listen.addresses", "listen.workers", "listen.max_udp_payload", "listen.tcp_connections",
-        "listen.tcp_per_client", "listen.tcp_idle", "listen.max_in_flight", "cache.enabled", "cache.max_bytes",
-        "cache.max_entries", "cache.persist", "control.socket", "control.group", "web.address",
+        "listen.tcp_per_client", "listen.tcp_idle", "listen.max_in_flight", "encrypted.dot", "encrypted.doh",
+        "encrypted.doh_plain", "encrypted.connections", "encrypted.per_client", "encrypted.idle", "cache.enabled",
+        "cache.max_bytes", "cache.max_entries", "cache.persist", "control.socket", "control.group", "web.address",
       ])
     #expect((next.listen.allow, next.cache.maxTTL) == (wanted.listen.allow, .seconds(7)))
     (next.listen.allow, next.cache.maxTTL) = (running.listen.allow, running.cache.maxTTL)
+    #expect(next.encrypted.json && next.encrypted.keyFile == "/tls/key.pem")
+    next.encrypted = running.encrypted
     #expect(next == running)
     #expect(next.keepFixed(of: running).isEmpty)
   }

@@ -60,7 +60,7 @@ extension Configuration.Listen {
 
 extension TableReader {
   /// Records addresses that cannot be bound beside a wildcard, and a wildcard that serves less than it seems to.
-  fileprivate func judge(_ key: String, _ addresses: [Endpoint]) {
+  func judge(_ key: String, _ addresses: [Endpoint]) {
     guard isSound(key) else { return }
     for (index, address) in addresses.enumerated() {
       guard let wildcard = addresses.first(where: { address.isCovered(by: $0) }) else { continue }
@@ -99,8 +99,19 @@ extension Form where Result == Endpoint {
 extension Form where Result == Configuration.ClientNetwork {
   static var clientNetwork: Form {
     Form("\"connected\" or a prefix, e.g. \"192.0.2.0/24\"") { value in
-      guard let line = value.line else { return nil }
-      return line == "connected" ? .connected : IPPrefix(text: line).map { .prefix($0) }
+      value.line.flatMap { Configuration.ClientNetwork(text: $0) }
+    }
+  }
+}
+
+extension Configuration.ClientNetwork {
+  init?(text: String) {
+    if text == "connected" {
+      self = .connected
+    } else if let prefix = IPPrefix(text: text) {
+      self = .prefix(prefix)
+    } else {
+      return nil
     }
   }
 }

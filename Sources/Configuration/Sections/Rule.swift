@@ -206,7 +206,7 @@ extension Configuration.ClientNetwork {
 
 extension Form where Result == IPPrefix {
   /// A prefix without bits behind it.
-  fileprivate static var exactPrefix: Form {
+  static var exactPrefix: Form {
     Form("an address or a prefix without host bits, e.g. \"192.168.7.0/24\" or \"fd00:7::/64\"") { value in
       guard let text = value.line, let prefix = IPPrefix(text: text) else { return nil }
       // Queries over IPv4 never have a mapped address.
