@@ -77,7 +77,7 @@ let layer1: [Target] =
   + module("Telemetry", ["JSON", logging])
   + module("Files")
   + module("ServiceManager", ["EventLoop"])
-  + module("Streams", ["EventLoop", "CTLS"], tests: ["TLSTestSupport"])
+  + module("Streams", ["EventLoop", "Files", "CTLS"], tests: ["TLSTestSupport"])
   + module("Terminal")
   + module("PublicSuffixes", ["DNSWire", "CPublicSuffix"])
   + module("Lists", ["DNSWire", "PublicSuffixes"])
@@ -101,7 +101,7 @@ let layer2: [Target] =
   + module(
     "Ranking",
     ["DNSWire", "EventLoop", "Configuration", "Files", "FairShares", "MessageCache", "Routing", "Probing"])
-  + module("Store", ["EventLoop", "Streams", "Ciphers", "Configuration", logging], tests: ["Files"])
+  + module("Store", ["EventLoop", "Streams", "Ciphers", "Configuration", logging], tests: ["Files", "TLSTestSupport"])
   + module("FairShares", ["DNSWire", "EventLoop", "CHotPath", "PublicSuffixes"])
   + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
   + module("FirewallSets", ["EventLoop", "DNSWire", "Configuration", "Routing", "CFirewall"], tests: ["JSON"])

@@ -1,4 +1,4 @@
-// RealStore.swift -- a real server on a Unix socket, and certificates for it.
+// RealStore.swift -- a real server on a Unix socket.
 
 import EventLoop
 import Glibc
@@ -89,45 +89,4 @@ private func spawn(_ arguments: [String]) throws -> pid_t {
   let failure = posix_spawnp(&child, "setpriv", nil, nil, &pointers, environ)
   try #require(failure == 0, "cannot start \(arguments[0])")
   return child
-}
-
-/// An authority for tests, and certificates that it signed. Made by openssl, in the folder.
-struct TestCertificates {
-  let folder: TemporaryFolder
-  var authority: String { folder.path(of: "ca.pem") }
-
-  init(in folder: TemporaryFolder) throws {
-    self.folder = folder
-    let lines = [
-      "[ca]", "default_ca = d", "[d]", "database = \(folder.path)/index", "new_certs_dir = \(folder.path)",
-      "default_md = sha256", "policy = p", "copy_extensions = copy", "rand_serial = yes", "[p]",
-      "commonName = supplied",
-    ]
-    folder.write(lines.map { "\($0)\n" }.joined(), to: "ca.conf")
-    folder.write("", to: "index")
-    // Several certificates have the same subject.
-    folder.write("unique_subject = no\n", to: "index.attr")
-    try openssl(["req", "-x509", "-days", "30", "-subj", "/CN=authority", "-out", authority] + newKey("ca"))
-  }
-
-  /// Makes `name.pem` and `name.key`, valid until the year `end` begins.
-  func make(_ name: String, for names: String, until end: Int = 2120) throws {
-    let request = folder.path(of: "\(name).csr")
-    try openssl(
-      ["req", "-new", "-subj", "/CN=store", "-addext", "subjectAltName=\(names)", "-out", request] + newKey(name))
-    try openssl([
-      "ca", "-batch", "-notext", "-config", folder.path(of: "ca.conf"), "-cert", authority, "-keyfile",
-      folder.path(of: "ca.key"), "-in", request, "-startdate", "20200101000000Z", "-enddate", "\(end)0101000000Z",
-      "-out",
-      folder.path(of: "\(name).pem"),
-    ])
-  }
-
-  private func newKey(_ name: String) -> [String] {
-    ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", folder.path(of: "\(name).key")]
-  }
-
-  private func openssl(_ arguments: [String]) throws {
-    try #require(try run(["openssl"] + arguments, isQuiet: true) == 0, "openssl \(arguments)")
-  }
 }

@@ -4,6 +4,7 @@ import Ciphers
 import EventLoop
 import Glibc
 import Store
+import TLSTestSupport
 import TestSupport
 import Testing
 
