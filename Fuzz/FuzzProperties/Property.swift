@@ -18,7 +18,7 @@ public let properties: [any Property.Type] = [
   AliDNSBodyProperty.self, TencentBodyProperty.self, EMASBodyProperty.self, EMASv2BodyProperty.self,
   TableBodyProperty.self, LocalDNSReplyProperty.self,
   ConfigurationProperty.self, TCPFramingProperty.self, HostsFileProperty.self, CacheFileProperty.self,
-  StoreReplyProperty.self, ListTextProperty.self, HTTPRequestProperty.self,
+  StoreReplyProperty.self, ListTextProperty.self, HTTPRequestProperty.self, ProxyHeaderProperty.self,
 ]
 
 /// What does not hold for an input.
