@@ -143,8 +143,8 @@ let layer3: [Target] =
   part(
     "Frontend",
     [
-      "DNSWire", "EventLoop", "Routing", "MessageCache", "Listener", "FairShares", "Telemetry", "ServiceManager",
-      "CSocket", "CHotPath", "CEvent", logging,
+      "DNSWire", "EventLoop", "Ciphers", "Files", "Routing", "MessageCache", "Listener", "FairShares", "Telemetry",
+      "ServiceManager", "CSocket", "CHotPath", "CEvent", logging,
     ])
   + part(
     "Upstreams",
