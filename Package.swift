@@ -120,7 +120,7 @@ let layer2: [Target] =
 let daemonLibraries: [Target.Dependency] = [
   "DNSWire", "EventLoop", "Ciphers", "Configuration", "JSON", "Telemetry", "HTTPDNS", "MessageCache", "Routing",
   "Listener", "HTTPMessage", "HTTPClient", "LocalDNS", "NetworkWatch", "Refresh", "Persistence", "CSocket", "CHotPath",
-  "ServiceManager", "Files",
+  "ServiceManager", "Files", "Streams",
   "PublicSuffixes", "FairShares", "Ranking", "Probing", "Fleet", "Store", "Lists", "ListStore", "FirewallSets", logging,
 ]
 let daemonParts: [Target.Dependency] = ["Frontend", "Upstreams", "BusyNames", "Resolver"]
@@ -167,7 +167,7 @@ let layer3: [Target] =
 
 // Layer 4: the assembly and the two HTTP faces. Layer 5: the programs.
 let programs: [Target] =
-  part("Forwarder", daemonParts + daemonLibraries, tests: ["Forwarder"])
+  part("Forwarder", daemonParts + daemonLibraries, tests: ["Forwarder", "TLSTestSupport"])
   // Scenes of the daemon's tests: test targets, since they look inside what they join.
   + [
     .testTarget(

@@ -39,6 +39,28 @@ import Testing
     }
   }
 
+  @Test func `check names the files of encrypted listeners that are missing`() throws {
+    try withLab { lab in
+      let file = try lab.file(
+        """
+        [encrypted]
+        dot = ["127.0.0.1:853"]
+        name = "dns.example.com"
+        certificate_file = "/no/chain.pem"
+        key_file = "/no/key.pem"
+        tokens_file = "/no/tokens"
+        """)
+      let (ending, output, error) = try lab.run("check", "--config", file)
+      #expect(ending == .exited(1) && output.isEmpty)
+      #expect(
+        error == """
+          \(file): encrypted.certificate_file: /no/chain.pem: No such file or directory
+          \(file): encrypted.tokens_file: /no/tokens: No such file or directory
+
+          """)
+    }
+  }
+
   @Test(arguments: ["", "[listen]\nworkers = 2"]) func `check accepts a valid file`(_ text: String) throws {
     try withLab { lab in
       let file = try lab.file(text)

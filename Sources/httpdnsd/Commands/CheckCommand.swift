@@ -4,6 +4,7 @@ import ArgumentParser
 import Configuration
 import Control
 import Forwarder
+import Glibc
 import Upstreams
 
 /// Checks a configuration file and does nothing else.
@@ -40,11 +41,14 @@ struct CheckCommand: ParsableCommand {
     var service = ServiceReader(of: path)
     if service?.begin() == false { service = nil }
     let loaded: LoadedConfiguration
+    let files: EncryptedFiles
     do {
       defer { service?.end() }
       loaded = try LoadedConfiguration(path: path)
+      files = try encryptedFiles(loaded, path)
     }
     var warnings = loaded.warnings.map { "\($0)" }
+    warnings += files.warnings(at: Int64(time(nil))).map { "\(path): \($0)" }
     if let problem = ControlSocket.problem(loaded.configuration.control) { warnings.append("\(path): \(problem)") }
     warnings += TableFile.problems(loaded.configuration).map { "\(path): \($0)" }
     if let problem = HostsReading.problem(loaded.configuration) {
@@ -59,5 +63,18 @@ struct CheckCommand: ParsableCommand {
     if let service { for key in loaded.secretFiles { print("\(key): the service's user \(service.name) can read it") } }
     for line in ListView.lines(loaded.configuration) { print(line) }
     for line in NetworkView(loaded.configuration).lines { print(line) }
+  }
+
+  /// Reads what `[encrypted]` names.
+  ///
+  /// - Throws: `ExitCode.failure`, after one line for each mistake has been written to stderr.
+  private func encryptedFiles(_ loaded: LoadedConfiguration, _ path: String) throws -> EncryptedFiles {
+    do throws(EncryptedFiles.Faults) {
+      return try EncryptedFiles(loaded.configuration.encrypted)
+    } catch {
+      for warning in loaded.warnings { Console.error("warning: \(warning)") }
+      for line in error.lines { Console.error("\(path): \(line)") }
+      throw ExitCode.failure
+    }
   }
 }
