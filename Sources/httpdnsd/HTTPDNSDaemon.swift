@@ -32,7 +32,7 @@ struct HTTPDNSDaemon: ParsableCommand {
         subcommands: [
           CacheCommand.self, FlushCommand.self, RefreshCommand.self, ReportCommand.self, ReportBadCommand.self,
         ]),
-      CommandGroup(name: "Machine", subcommands: [SetupCommand.self, HealthcheckCommand.self]),
+      CommandGroup(name: "Machine", subcommands: [SetupCommand.self, ProfileCommand.self, HealthcheckCommand.self]),
     ])
 
   /// Blocks signals early: one that arrives before the daemon can handle it must not end it.
