@@ -148,7 +148,6 @@ package final class Forwarder {
       StatisticsSource.Parts(
         resolver: resolver, cache: cache, queries: queries, connections: clients.connections, localClient: client,
         maxQuestionsInFlight: configuration.listen.maxInFlight,
-        delayedQueries: { [frontend = clients.frontend] in frontend.delayed },
         lists: { [weak self] in self?.ruleParts.lists.reports ?? [] },
         sets: { [weak self] in self?.ruleParts.sets.statuses ?? [] },
         outbox: outbox))

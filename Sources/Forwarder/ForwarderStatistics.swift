@@ -50,8 +50,6 @@ package struct ForwarderStatistics: Sendable {
   package var refusedTCPConnections: UInt64
   /// Clients' TCP connections so far that were closed to make room for a new one.
   package var displacedTCPConnections: UInt64 = 0
-  /// Queries over TCP so far that were delayed because their client exceeded `listen.rate_limit`.
-  package var delayedTCPQueries: UInt64 = 0
   /// The counters of the client that queries LocalDNS.
   package var localDNS = LocalDNSCounters()
   /// The lists of rules, in the order of the configuration.
@@ -77,7 +75,6 @@ package final class StatisticsSource {
     var connections: TCPConnectionTable
     var localClient: LocalDNSClient
     var maxQuestionsInFlight: Int
-    var delayedQueries: () -> UInt64
     var lists: () -> [ListReport]
     var sets: () -> [SetStatus]
     /// Sends the UDP responses that could not be given at once.
@@ -126,7 +123,7 @@ package final class StatisticsSource {
       unreadOctets: backlogs.isEmpty ? nil : backlogs.reduce(0) { $0 + $1.octets },
       droppedDatagrams: backlogs.isEmpty ? nil : backlogs.reduce(0) { $0 + $1.dropped },
       tcpConnections: parts.connections.count, refusedTCPConnections: parts.connections.refused,
-      displacedTCPConnections: parts.connections.displaced, delayedTCPQueries: parts.delayedQueries(),
+      displacedTCPConnections: parts.connections.displaced,
       localDNS: parts.localClient.counters, lists: parts.lists(), sets: parts.sets(), providers: providers)
   }
 

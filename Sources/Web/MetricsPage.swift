@@ -81,9 +81,11 @@ struct MetricsPage {
       "TCP connections that were closed to make room for a new one.",
       statistics.displacedTCPConnections)
     page.counter(
-      "httpdnsd_tcp_delayed_queries_total",
-      "Queries over TCP that were delayed because their client exceeded listen.rate_limit.",
-      statistics.delayedTCPQueries)
+      "httpdnsd_delayed_queries_total", "Queries that were delayed because their client exceeded listen.rate_limit."
+    ) {
+      $0.add(
+        by: "transport", QueryTransport.streams.map { ($0.word, statistics.queries.countDelayed(over: $0)) })
+    }
   }
 
   private mutating func write(_ resolver: ResolverCounters, _ statistics: ForwarderStatistics) {

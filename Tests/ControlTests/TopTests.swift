@@ -60,8 +60,8 @@ import Testing
     var answers = Answers()
     var statistics = answers.numbers.statistics
     for (number, fate) in QueryFate.allCases.enumerated() {
-      statistics.queries.udp[fate.rawValue] = UInt64(number + 1) << 32
-      statistics.queries.tcp[fate.rawValue] = 1
+      statistics.queries.add(UInt64(number + 1) << 32, fate, over: .udp)
+      statistics.queries.add(1, fate, over: .tcp)
     }
     for code in CountedCode.allCases { statistics.queries.codes[code.rawValue] = UInt64.max - UInt64(code.rawValue) }
     for milliseconds in [1, 2, 3, 10_000] { statistics.queries.atHand.observe(.milliseconds(milliseconds)) }

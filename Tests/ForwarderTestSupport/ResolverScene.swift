@@ -258,7 +258,7 @@ final class ResolverScene: @unchecked Sendable {
       return
     }
     queries.fill(
-      slot, path.query, of: octets.baseAddress!, route: route, rule: path.lastEnd.rule,
+      slot, path.query, of: octets.baseAddress!, over: .udp, route: route, rule: path.lastEnd.rule,
       receivedAt: loop.now.nanoseconds, descriptor: 0)
     queries.slots[slot].wantsAnswer = wantsAnswer
     queries.peer(slot).pointee = peer

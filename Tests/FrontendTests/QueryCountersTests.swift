@@ -38,6 +38,8 @@ extension QueryTotals {
 
 @Suite struct `What the query path counts` {
   @Test func `each group of counters has room for all of its cases`() {
+    #expect(QueryTally.transportCount == QueryTransport.allCases.count)
+    #expect(QueryTransport.allCases.map(\.place) == QueryTransport.allCases.map { Int($0.rawValue) })
     #expect(QueryTally.fateCount == QueryFate.allCases.count)
     #expect(QueryTally.codeCount == CountedCode.allCases.count)
     #expect(QueryTally.typeCount == CountedType.allCases.count)
@@ -67,14 +69,14 @@ extension QueryTotals {
     let scene = try QueryPathScene()
     try scene.keep("www.example.com", [address("www.example.com", 1)])
     for _ in 0..<3 { _ = scene.ask(RawQuery().octets) }
-    _ = scene.ask(RawQuery().octets, .tcp)
+    for transport in QueryTransport.streams { _ = scene.ask(RawQuery().octets, transport) }
     let totals = scene.totals
-    #expect(totals.fates == [.hit: 4])
+    #expect(totals.fates == [.hit: 6])
     #expect(totals.count(.hit, over: .udp) == 3)
-    #expect(totals.count(.hit, over: .tcp) == 1)
-    #expect(totals.count(CountedType.a) == 4)
-    #expect(totals.count(CountedCode.noError) == 4)
-    #expect(totals.queries == 4)
+    #expect(QueryTransport.streams.map { totals.count(.hit, over: $0) } == [1, 1, 1])
+    #expect(totals.count(CountedType.a) == 6)
+    #expect(totals.count(CountedCode.noError) == 6)
+    #expect(totals.queries == 6)
     #expect(totals.hitRatio == 1)
   }
 
@@ -166,6 +168,16 @@ extension QueryTotals {
 }
 
 @Suite struct `Durations on the hot path` {
+  @Test func `delayed queries count by their transport, beside their fate`() {
+    let counters = QueryCounters()
+    for (transport, count) in zip(QueryTransport.streams, [1, 2, 3]) {
+      for _ in 0..<count { counters.tally.count(delayedOver: transport) }
+    }
+    #expect(QueryTransport.allCases.map { counters.totals.countDelayed(over: $0) } == [0, 1, 2, 3])
+    #expect(counters.totals.queries == 0)
+    #expect((counters.totals - counters.totals).countDelayed(over: .doh) == 0)
+  }
+
   @Test func `durations on the hot path fall into the histogram's buckets`() {
     let counters = QueryCounters()
     var model = LatencyHistogram()

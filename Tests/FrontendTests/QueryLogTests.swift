@@ -27,7 +27,7 @@ import Testing
     octets.withUnsafeBufferPointer { message in
       withUnsafePointer(to: SocketAddress(text: "192.0.2.7:4711")!.storage) {
         tap.add(
-          query, of: message, from: $0, QueryEnd(.hit, number % 2 == 0 ? 2 : 0, rule: RouteFinding.noCounter),
+          query, of: message, from: $0, .udp, QueryEnd(.hit, number % 2 == 0 ? 2 : 0, rule: RouteFinding.noCounter),
           receivedAt: 1)
       }
     }

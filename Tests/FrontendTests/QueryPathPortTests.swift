@@ -51,7 +51,7 @@ import Testing
       #expect(QueryReader.read(message.span, into: &query) == .query)
       slots.append(queries.take())
       queries.fill(
-        slots[number], query, of: message, route: UInt16(number), rule: 0, receivedAt: Int64(number),
+        slots[number], query, of: message, over: .udp, route: UInt16(number), rule: 0, receivedAt: Int64(number),
         descriptor: Int32(number))
     }
     for (number, message) in messages.enumerated() {

@@ -26,7 +26,7 @@ import Testing
     _ = QueryReader.read(octets.span, into: &query)
     octets.withUnsafeBufferPointer { message in
       withUnsafePointer(to: (client ?? self.client).storage) {
-        tap.add(query, of: message, from: $0, QueryEnd(.hit, 3, rule: 7), receivedAt: Int64(number))
+        tap.add(query, of: message, from: $0, .doh, QueryEnd(.hit, 3, rule: 7), receivedAt: Int64(number))
       }
     }
   }
@@ -53,6 +53,7 @@ import Testing
     let query = try #require(takeAll().first)
     #expect(query.client == [192, 0, 2, 7])
     #expect(query.name == DomainName(text: "n5.example")?.octets)
+    #expect(query.transport == .doh)
     #expect(query.type == 1)
     #expect(query.code == 3)
     #expect(query.rule == 7)

@@ -32,7 +32,7 @@ import Testing
     var query = Query()
     _ = QueryReader.read(message.span, into: &query)
     let slot = queries.take()
-    queries.fill(slot, query, of: message, route: 0, rule: 0, receivedAt: 0, descriptor: listener)
+    queries.fill(slot, query, of: message, over: .udp, route: 0, rule: 0, receivedAt: 0, descriptor: listener)
     queries.peer(slot).pointee = datagram_peer()
     queries.peer(slot).pointee.address = clientAddress.storage
     queries.peer(slot).pointee.length = clientAddress.length
@@ -66,7 +66,7 @@ import Testing
     let message = try Message.query(Question(name: name("www.example.com"), type: .a), id: 1).compose()
     var query = Query()
     _ = QueryReader.read(message.span, into: &query)
-    queries.fill(slot, query, of: message, route: 0, rule: 0, receivedAt: 0, descriptor: listener)
+    queries.fill(slot, query, of: message, over: .udp, route: 0, rule: 0, receivedAt: 0, descriptor: listener)
     queries.peer(slot).pointee = datagram_peer()
     // Port 0: the kernel refuses it.
     let nowhere = SocketAddress(octets: [127, 0, 0, 1], port: 0)!

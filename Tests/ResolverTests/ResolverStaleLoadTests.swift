@@ -95,7 +95,7 @@ import Testing
     #expect(QueryReader.read(message.span, into: &query) == .query)
     let slot = stale.scene.queries.take()
     stale.scene.queries.fill(
-      slot, query, of: message, route: 0, rule: 0, receivedAt: stale.loop.now.nanoseconds, descriptor: 0)
+      slot, query, of: message, over: .udp, route: 0, rule: 0, receivedAt: stale.loop.now.nanoseconds, descriptor: 0)
     let client = try #require(SocketAddress(octets: [10, 0, 0, 1], port: 5353))
     stale.scene.queries.peer(slot).pointee.address = client.storage
     stale.scene.queries.peer(slot).pointee.length = client.length

@@ -16,18 +16,19 @@ struct QueryTally {
   private let bounds: UnsafePointer<UInt64>
 
   // The size of each group. A hot function cannot use `allCases`, which allocates; a test compares the two.
+  @inlinable static var transportCount: Int { @_noAllocation get { 4 } }
   @inlinable static var fateCount: Int { @_noAllocation get { 10 } }
   @inlinable static var codeCount: Int { @_noAllocation get { 8 } }
   @inlinable static var typeCount: Int { @_noAllocation get { 5 } }
   @inlinable static var boundCount: Int { @_noAllocation get { 18 } }
 
   // The index at which each group begins: after the group before it.
-  @inlinable static var udp: Int { @_noAllocation get { 0 } }
-  @inlinable static var tcp: Int { @_noAllocation get { udp &+ fateCount } }
-  @inlinable static var codes: Int { @_noAllocation get { tcp &+ fateCount } }
+  @inlinable static var fates: Int { @_noAllocation get { 0 } }
+  @inlinable static var codes: Int { @_noAllocation get { fates &+ transportCount &* fateCount } }
   @inlinable static var types: Int { @_noAllocation get { codes &+ codeCount } }
   @inlinable static var unsent: Int { @_noAllocation get { types &+ typeCount } }
-  @inlinable static var longest: Int { @_noAllocation get { unsent &+ 1 } }
+  @inlinable static var delays: Int { @_noAllocation get { unsent &+ 1 } }
+  @inlinable static var longest: Int { @_noAllocation get { delays &+ transportCount } }
   @inlinable static var durationSum: Int { @_noAllocation get { longest &+ 1 } }
   @inlinable static var durations: Int { @_noAllocation get { durationSum &+ 1 } }
   static let cellCount = durations + LatencyHistogram.bucketCount
@@ -48,13 +49,12 @@ struct QueryTally {
 
   @_noAllocation
   func count(_ fate: QueryFate, _ transport: QueryTransport) {
-    let base =
-      switch transport {
-      case .udp: QueryTally.udp
-      case .tcp: QueryTally.tcp
-      }
-    hot_counter_add(cells + base + fate.place, 1)
+    hot_counter_add(cells + QueryTally.cell(fate.place, transport), 1)
   }
+
+  /// The cell for a fate, by its place.
+  @_noAllocation @inline(__always)
+  static func cell(_ fate: Int, _ transport: QueryTransport) -> Int { fates &+ transport.place &* fateCount &+ fate }
 
   /// Counts the QTYPE of a query that was read.
   @_noAllocation
@@ -90,6 +90,10 @@ struct QueryTally {
   /// Counts responses that the kernel did not take.
   @_noAllocation
   func count(unsent: Int) { hot_counter_add(cells + QueryTally.unsent, UInt64(truncatingIfNeeded: unsent)) }
+
+  /// Counts a query that is delayed because its client exceeds `listen.rate_limit`.
+  @_noAllocation
+  func count(delayedOver transport: QueryTransport) { hot_counter_add(cells + QueryTally.delays + transport.place, 1) }
 
   /// Counts `answers` responses that took `nanoseconds` each.
   @_noAllocation
@@ -143,11 +147,16 @@ package final class QueryCounters: Sendable {
       sum: block.value(QueryTally.durationSum), longest: block.value(QueryTally.longest))
   }
 
+  /// Queries that were delayed. Any thread.
+  func countDelayed(over transport: QueryTransport) -> UInt64 { block.value(QueryTally.delays + transport.place) }
+
   /// Adds this thread's counters to `totals`. Any thread.
   package func add(to totals: inout QueryTotals) {
-    for fate in QueryFate.allCases {
-      totals.udp[fate.rawValue] &+= block.value(QueryTally.udp + fate.rawValue)
-      totals.tcp[fate.rawValue] &+= block.value(QueryTally.tcp + fate.rawValue)
+    for transport in QueryTransport.allCases {
+      for fate in QueryFate.allCases {
+        totals.add(block.value(QueryTally.cell(fate.rawValue, transport)), fate, over: transport)
+      }
+      totals.delayed[transport.place] &+= countDelayed(over: transport)
     }
     for code in CountedCode.allCases { totals.codes[code.rawValue] &+= block.value(QueryTally.codes + code.rawValue) }
     for type in CountedType.allCases { totals.types[type.rawValue] &+= block.value(QueryTally.types + type.rawValue) }

@@ -68,6 +68,8 @@ extension QueryTransport {
     switch self {
     case .udp: "udp"
     case .tcp: "tcp"
+    case .dot: "dot"
+    case .doh: "doh"
     }
   }
 }
@@ -76,8 +78,9 @@ extension QueryTransport {
 ///
 /// Each value is read atomically; values that several threads write may be from slightly different moments.
 package struct QueryTotals: Sendable, Equatable {
-  var udp = [UInt64](repeating: 0, count: QueryFate.allCases.count)
-  var tcp = [UInt64](repeating: 0, count: QueryFate.allCases.count)
+  /// Those of each transport behind those of the one before.
+  private var fates = [UInt64](repeating: 0, count: QueryTransport.allCases.count * QueryFate.allCases.count)
+  var delayed = [UInt64](repeating: 0, count: QueryTransport.allCases.count)
   var codes = [UInt64](repeating: 0, count: CountedCode.allCases.count)
   var types = [UInt64](repeating: 0, count: CountedType.allCases.count)
   /// Queries that each rule has decided, by the number in `RuleNames`.
@@ -92,14 +95,24 @@ package struct QueryTotals: Sendable, Equatable {
   package init() {}
 
   package func count(_ fate: QueryFate, over transport: QueryTransport) -> UInt64 {
-    switch transport {
-    case .udp: udp[fate.rawValue]
-    case .tcp: tcp[fate.rawValue]
-    }
+    fates[QueryTotals.place(fate, transport)]
   }
 
-  /// Queries over both transports with that fate.
-  package func count(_ fate: QueryFate) -> UInt64 { udp[fate.rawValue] &+ tcp[fate.rawValue] }
+  /// Queries over all transports with that fate.
+  package func count(_ fate: QueryFate) -> UInt64 {
+    QueryTransport.allCases.reduce(0) { $0 &+ count(fate, over: $1) }
+  }
+
+  package mutating func add(_ count: UInt64, _ fate: QueryFate, over transport: QueryTransport) {
+    fates[QueryTotals.place(fate, transport)] &+= count
+  }
+
+  private static func place(_ fate: QueryFate, _ transport: QueryTransport) -> Int {
+    transport.place * QueryFate.allCases.count + fate.rawValue
+  }
+
+  /// Queries that were delayed because their client exceeded `listen.rate_limit`; each also counts under its fate.
+  package func countDelayed(over transport: QueryTransport) -> UInt64 { delayed[transport.place] }
 
   /// Responses with that code.
   package func count(_ code: CountedCode) -> UInt64 { codes[code.rawValue] }
@@ -107,7 +120,7 @@ package struct QueryTotals: Sendable, Equatable {
   /// Queries for that QTYPE; a query that could not be read has none.
   package func count(_ type: CountedType) -> UInt64 { types[type.rawValue] }
 
-  package var queries: UInt64 { udp.reduce(0, &+) &+ tcp.reduce(0, &+) }
+  package var queries: UInt64 { fates.reduce(0, &+) }
 
   /// The share of queries that the cache answered at once, among those that it could answer: 0 to 1; nil without any.
   package var hitRatio: Double? {
@@ -123,8 +136,8 @@ package struct QueryTotals: Sendable, Equatable {
   package static func - (later: QueryTotals, earlier: QueryTotals) -> QueryTotals {
     func difference(_ left: [UInt64], _ right: [UInt64]) -> [UInt64] { zip(left, right).map { $0 > $1 ? $0 - $1 : 0 } }
     var totals = QueryTotals()
-    totals.udp = difference(later.udp, earlier.udp)
-    totals.tcp = difference(later.tcp, earlier.tcp)
+    totals.fates = difference(later.fates, earlier.fates)
+    totals.delayed = difference(later.delayed, earlier.delayed)
     totals.codes = difference(later.codes, earlier.codes)
     totals.types = difference(later.types, earlier.types)
     totals.rules = difference(later.rules, earlier.rules)

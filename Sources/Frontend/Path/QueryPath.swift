@@ -27,13 +27,32 @@ package enum QueryOutcome {
 package enum QueryTransport: UInt8, CaseIterable, Sendable {
   case udp
   case tcp
+  /// DNS over TLS (RFC 7858).
+  case dot
+  /// DNS over HTTPS (RFC 8484), also behind a proxy that ends TLS.
+  case doh
+
+  /// All except UDP, whose clients wait for an answer that is delayed.
+  package static let streams: [QueryTransport] = [.tcp, .dot, .doh]
 
   /// Whether it is UDP. A comparison of raw values may allocate, as far as the compiler knows.
   @inlinable var isUDP: Bool {
     @_noAllocation get {
       switch self {
       case .udp: true
-      case .tcp: false
+      case .tcp, .dot, .doh: false
+      }
+    }
+  }
+
+  /// The raw value; its own getter may allocate, as far as the compiler knows.
+  @inlinable var place: Int {
+    @_noAllocation get {
+      switch self {
+      case .udp: 0
+      case .tcp: 1
+      case .dot: 2
+      case .doh: 3
       }
     }
   }
@@ -323,7 +342,7 @@ package final class QueryPath {
   func limits(_ transport: QueryTransport) -> ResponseLimits {
     switch transport {
     case .udp: ResponseLimits.udp(query, maximum: tables.maxUDPPayload)
-    case .tcp:
+    case .tcp, .dot, .doh:
       ResponseLimits(
         size: 65535, advertisedPayload: UInt16(truncatingIfNeeded: tables.maxUDPPayload), keepalive: keepalive)
     }

@@ -23,7 +23,7 @@ package final class TCPFrontend {
   private var putOff = 0
   private let delays = TimerGroup()
   /// Queries that were delayed so far.
-  package private(set) var delayed: UInt64 = 0
+  package var delayed: UInt64 { path.counters.countDelayed(over: .tcp) }
 
   /// Longest delay of a query beyond `listen.rate_limit`.
   private static let longestDelay = Duration.seconds(1)
@@ -65,7 +65,7 @@ package final class TCPFrontend {
     path.keepalive = connection.keepalive
     let delay = delay(of: connection, now: now)
     guard delay > 0 else { return answer(connection, message, since: now) }
-    delayed += 1
+    path.tally.count(delayedOver: .tcp)
     guard putOff + message.count <= TCPFrontend.mostPutOff else {
       guard case .reply(let length) = path.turnAway(message, .tcp, into: output) else { return connection.discard() }
       return send(length: length, to: connection, for: message, since: now)
@@ -118,7 +118,8 @@ package final class TCPFrontend {
     let slot = withUnsafePointer(to: connection.client.storage) { queries.take(ClientKey($0)) }
     guard slot >= 0, let octets = message.baseAddress else { return false }
     queries.fill(
-      slot, path.query, of: octets, route: route, rule: path.lastEnd.rule, receivedAt: arrival, descriptor: -1)
+      slot, path.query, of: octets, over: .tcp, route: route, rule: path.lastEnd.rule, receivedAt: arrival,
+      descriptor: -1)
     queries.slots[slot].wantsAnswer = wantsAnswer
     queries.peer(slot).pointee.address = connection.client.storage
     if wantsAnswer { replies.setConnection(connection, for: slot) }

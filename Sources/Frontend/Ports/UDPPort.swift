@@ -81,11 +81,11 @@ private func answerBatch(
     case .reply(let length):
       listener.reply(to: index, length: length)
       batch.answers &+= 1
-      if isLogging { tap.add(path, message, from: listener.sender(index), receivedAt: now) }
+      if isLogging { tap.add(path, message, from: listener.sender(index), .udp, receivedAt: now) }
     case .replyAndRefresh(let length, let route):
       listener.reply(to: index, length: length)
       batch.answers &+= 1
-      if isLogging { tap.add(path, message, from: listener.sender(index), receivedAt: now) }
+      if isLogging { tap.add(path, message, from: listener.sender(index), .udp, receivedAt: now) }
       if handOver(message, at: index, of: listener, by: path, to: queries, route: route, wantsAnswer: false, now: now) {
         batch.handedOver = true
       }
@@ -97,7 +97,7 @@ private func answerBatch(
       } else if case .reply(let length) = path.refuse(.servFail, ede: .other, to: message, over: .udp, into: output) {
         listener.reply(to: index, length: length)
         batch.answers &+= 1
-        if isLogging { tap.add(path, message, from: listener.sender(index), receivedAt: now) }
+        if isLogging { tap.add(path, message, from: listener.sender(index), .udp, receivedAt: now) }
       }
     }
     index &+= 1
@@ -116,7 +116,7 @@ private func handOver(
   let slot = queries.take(ClientKey(listener.sender(index)))
   guard slot >= 0, let octets = message.baseAddress else { return false }
   queries.fill(
-    slot, path.query, of: octets, route: route, rule: path.lastEnd.rule, receivedAt: now,
+    slot, path.query, of: octets, over: .udp, route: route, rule: path.lastEnd.rule, receivedAt: now,
     descriptor: listener.descriptor)
   queries.slots[slot].wantsAnswer = wantsAnswer
   listener.copyPeer(index, to: queries.peer(slot))

@@ -101,7 +101,7 @@ extension LoggedQuery {
     receivedAt = BootInstant(nanoseconds: query.receivedAt)
     took = .nanoseconds(query.took)
     client = query.client.octets
-    transport = .udp
+    transport = query.transport
     self.name = Array(name)
     type = query.type
     code = query.code

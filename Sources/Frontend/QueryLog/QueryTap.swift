@@ -19,6 +19,7 @@ struct TappedQuery {
   var took: Int64 = 0
   var client = IPNumber()
   var fate: UInt8 = 0
+  var transport = QueryTransport.udp
   /// Octets of the name; 0 if the query could not be read that far.
   var nameLength: UInt8 = 0
   var code: UInt16 = 0
@@ -82,16 +83,16 @@ package final class QueryTap: @unchecked Sendable {
   @_noAllocation
   func add(
     _ path: QueryPath, _ message: UnsafeBufferPointer<UInt8>, from client: UnsafePointer<sockaddr_storage>,
-    receivedAt: Int64
+    _ transport: QueryTransport, receivedAt: Int64
   ) {
-    add(path.query, of: message, from: client, path.lastEnd, receivedAt: receivedAt)
+    add(path.query, of: message, from: client, transport, path.lastEnd, receivedAt: receivedAt)
   }
 
   /// Adds a query, or counts it as left out if the ring is full.
   @_noAllocation
   func add(
     _ query: Query, of message: UnsafeBufferPointer<UInt8>, from client: UnsafePointer<sockaddr_storage>,
-    _ end: QueryEnd, receivedAt: Int64
+    _ transport: QueryTransport, _ end: QueryEnd, receivedAt: Int64
   ) {
     guard let records, let names else { return }
     let written = state.pointee.written
@@ -106,6 +107,7 @@ package final class QueryTap: @unchecked Sendable {
     let record = records + place
     record.pointee.receivedAt = receivedAt
     record.pointee.fate = end.fate
+    record.pointee.transport = transport
     record.pointee.code = end.code
     record.pointee.rule = end.rule
     record.pointee.type = query.type

@@ -17,9 +17,10 @@ package struct ClientQuery {
   package var route: UInt16 = 0
   /// The counter of the rule that decided so, as in `RouteFinding`.
   var rule: UInt16 = 0
+  var transport = QueryTransport.udp
   /// When it was received, in nanoseconds of the boot-time clock.
   var receivedAt: Int64 = 0
-  /// The UDP socket to answer through, or -1 for TCP: `ReplySender` holds the connection.
+  /// The UDP socket to answer through, or -1 for a stream: `ReplySender` holds the connection.
   var descriptor: Int32 = -1
   /// Whether the client still waits; if not, it has an answer from the cache, and only the cache needs the new one.
   package var wantsAnswer = true
@@ -137,11 +138,12 @@ package final class ClientQueries: @unchecked Sendable {
   /// Copies into a slot what the answer needs. The caller holds the slot.
   @_noAllocation
   func fill(
-    _ slot: Int, _ query: Query, of message: UnsafePointer<UInt8>, route: UInt16, rule: UInt16, receivedAt: Int64,
-    descriptor: Int32
+    _ slot: Int, _ query: Query, of message: UnsafePointer<UInt8>, over transport: QueryTransport, route: UInt16,
+    rule: UInt16, receivedAt: Int64, descriptor: Int32
   ) {
     let entry = slots + slot
     entry.pointee.query = query
+    entry.pointee.transport = transport
     entry.pointee.route = route
     entry.pointee.rule = rule
     entry.pointee.receivedAt = receivedAt

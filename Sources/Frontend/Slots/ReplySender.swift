@@ -79,7 +79,8 @@ package final class ReplySender {
   ) {
     loop.assertCurrent()
     let query = queries.slots[slot].query
-    let isUDP = queries.slots[slot].descriptor >= 0
+    let transport = queries.slots[slot].transport
+    let isUDP = transport.isUDP
     let limits =
       isUDP
       ? ResponseLimits.udp(query, maximum: maxUDPPayload)
@@ -107,7 +108,7 @@ package final class ReplySender {
     watch?.answered(at: now, took: now - receivedAt, failure: failure)
     log?.add(
       LoggedQuery(
-        receivedAt: receivedAt, took: now - receivedAt, client: clientOctets(slot), transport: isUDP ? .udp : .tcp,
+        receivedAt: receivedAt, took: now - receivedAt, client: clientOctets(slot), transport: transport,
         name: questionName(slot, of: message),
         type: query.type, code: head.responseCode, rule: queries.slots[slot].rule, outcome: outcome, reason: failure))
     queries.release(slot)
