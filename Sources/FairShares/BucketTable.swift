@@ -23,9 +23,8 @@ public final class BucketTable: @unchecked Sendable {
   public let capacity: Int
   private let rows: UnsafeMutablePointer<Row>
   private let locks: UnsafeMutablePointer<hot_mutex>
-  /// The number of refusals, and the time of the next report.
-  private let refusals: UnsafeMutablePointer<UInt64>
-  private let nextWord: UnsafeMutablePointer<UInt64>
+  /// What is reported about excesses: see `ExcessWord`.
+  private let excesses: UnsafeMutablePointer<UInt64>
   private let setMask: UInt64
   private let seed: UInt64
   /// Nanoseconds per token.
@@ -56,35 +55,43 @@ public final class BucketTable: @unchecked Sendable {
     rows.initialize(repeating: Row(key: 0, fullAt: .min), count: self.capacity)
     locks = .allocate(capacity: BucketLimit.lockCount)
     for index in 0..<BucketLimit.lockCount { hot_mutex_init(locks + index) }
-    refusals = .allocate(capacity: 1)
-    refusals.initialize(to: 0)
-    nextWord = .allocate(capacity: 1)
-    nextWord.initialize(to: 0)
+    excesses = .allocate(capacity: ExcessWord.all)
+    excesses.initialize(repeating: 0, count: ExcessWord.all)
   }
 
   deinit {
     for index in 0..<BucketLimit.lockCount { hot_mutex_destroy(locks + index) }
     rows.deallocate()
     locks.deallocate()
-    refusals.deallocate()
-    nextWord.deallocate()
+    excesses.deallocate()
   }
 
   /// Whether there is a limit.
   public var isOn: Bool { @_noAllocation get { rate > 0 } }
 
-  /// The number of refusals by `take`. Two at the same moment may count as one.
-  public var refusalCount: UInt64 { hot_counter_read(refusals) }
+  /// The number of excesses: times that `take` refused a token or gave one of the future. Two at the same moment may count
+  /// as one.
+  public var excessCount: UInt64 { hot_counter_read(excesses + ExcessWord.count) }
 
-  /// Whether to report refusals: there are new ones, and the last report is at least a minute old.
+  /// The key of the first excess since the last call; nil if there was none, or if it is 0. One thread
+  /// calls it.
+  public func takeFirstExcess() -> UInt64? {
+    let key = hot_counter_read(excesses + ExcessWord.firstKey)
+    hot_counter_set(excesses + ExcessWord.firstKey, 0)
+    return key == 0 ? nil : key
+  }
+
+  /// Whether to report excesses: there are new ones, and the last report is at least a minute old.
   ///
-  /// - Parameter seen: the number of refusals that the caller has reported; updated.
+  /// - Parameter seen: the number of excesses that the caller has reported; updated.
   @_noAllocation
   public func hasUnreported(_ seen: inout UInt64, now: Int64) -> Bool {
-    let count = hot_counter_read(refusals)
-    guard count != seen, UInt64(bitPattern: now) >= hot_counter_read(nextWord) else { return false }
+    let count = hot_counter_read(excesses + ExcessWord.count)
+    guard count != seen, UInt64(bitPattern: now) >= hot_counter_read(excesses + ExcessWord.nextReport) else {
+      return false
+    }
     seen = count
-    hot_counter_set(nextWord, UInt64(bitPattern: now &+ BucketLimit.silence))
+    hot_counter_set(excesses + ExcessWord.nextReport, UInt64(bitPattern: now &+ BucketLimit.silence))
     return true
   }
 
@@ -111,11 +118,10 @@ public final class BucketTable: @unchecked Sendable {
       row.pointee.fullAt = next
     }
     hot_mutex_unlock(lock)
-    guard isTaken else {
-      hot_counter_add(refusals, 1)
-      return BucketLimit.refused
-    }
-    return wait > 0 ? wait : 0
+    guard wait > 0 else { return 0 }
+    if hot_counter_read(excesses + ExcessWord.firstKey) == 0 { hot_counter_set(excesses + ExcessWord.firstKey, key) }
+    hot_counter_add(excesses + ExcessWord.count, 1)
+    return isTaken ? wait : BucketLimit.refused
   }
 
   /// Whether a token is available.
@@ -154,11 +160,21 @@ public final class BucketTable: @unchecked Sendable {
   }
 }
 
+/// The layout of what a table says about its excesses.
+private enum ExcessWord {
+  static var count: Int { @_noAllocation get { 0 } }
+  /// The key of the first one since `takeFirstExcess`, or 0.
+  static var firstKey: Int { @_noAllocation get { 1 } }
+  /// Earliest time of the next report, in nanoseconds of the caller's clock.
+  static var nextReport: Int { @_noAllocation get { 2 } }
+  static var all: Int { 3 }
+}
+
 /// Constants of the tables. Not members of the class, because the compiler assumes that access to its metadata allocates.
 public enum BucketLimit {
   /// The result of `take` if no token was taken.
   @inlinable public static var refused: Int64 { @_noAllocation get { -1 } }
-  /// Nanoseconds between two reports of refusals.
+  /// Nanoseconds between two reports of excesses.
   @inlinable static var silence: Int64 { @_noAllocation get { 60_000_000_000 } }
   /// The highest rate in tokens per second.
   public static let highestRate = 1_000_000

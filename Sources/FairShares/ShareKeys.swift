@@ -23,6 +23,16 @@ public struct ClientKey: Hashable, Sendable {
     // The last octet of the /64 is not part of the /56, and distinguishes the families instead.
     self.init(value: number.isIPv6 ? number.high & ~0xFF | 6 : number.high >> 24 | 4)
   }
+
+  /// Its network, for logs: the /24 of an IPv4 address, the /56 of an IPv6 one. Nil for `ourselves`.
+  public var network: IPPrefix? {
+    let (family, octets) = (value & 0xFF, withUnsafeBytes(of: value.bigEndian) { Array($0) })
+    switch family {
+    case 4: return IPAddress(octets: Array(octets[3..<7])).flatMap { IPPrefix($0, length: 24) }
+    case 6: return IPAddress(octets: octets + [UInt8](repeating: 0, count: 8)).flatMap { IPPrefix($0, length: 56) }
+    default: return nil
+    }
+  }
 }
 
 /// A registered domain by the definition of `PublicSuffixes`, whose names have one owner.

@@ -27,10 +27,8 @@ final class ClientSide {
   private let inherited: [InheritedSocket]
   private let occasional: OccasionalLog
   private var listeners: [TCPListener] = []
-  /// Queries beyond the rate limit that are already logged.
-  private var reportedLimited = ReportedRefusals()
-  /// Delayed queries over TCP that are already logged.
-  private var reportedDelayed: UInt64 = 0
+  /// What is already logged about queries beyond the rate limit.
+  private var excesses = ExcessReports()
   private let (drainTimer, drainCheckTimer) = (OwnedTimer(), OwnedTimer())
 
   /// How long SIGTERM waits for queries in flight.
@@ -167,12 +165,7 @@ final class ClientSide {
 
   /// Logs what clients were refused. Called in every turn: a listener thread wakes the loop when there is something to log.
   func logRefusals(by tables: QueryTables) {
-    let isDelayed = frontend.delayed > reportedDelayed
-    reportedDelayed = frontend.delayed
-    if reportedLimited.hasUnreported(of: tables.rateLimit) || isDelayed {
-      let text =
-        "clients send more queries than listen.rate_limit allows: over UDP they get an empty answer with TC, over TCP they "
-        + "wait up to 1 s; raise the limit if this load is legitimate"
+    if let text = excesses.next(of: tables.rateLimit) {
       occasional.log(.warning, reason: "rate_limit", now: BootInstant.now.nanoseconds, text)
     }
     let now = loop.now.nanoseconds

@@ -19,7 +19,7 @@ private let second: Int64 = 1_000_000_000
     #expect(taken(table, 7, 1000, at: second / 50) == 1)
     #expect(taken(table, 7, 1000, at: 2 * second) == 99)
     #expect(taken(table, 7, 1000, at: 100 * second) == 200)
-    #expect(table.refusalCount == 800 + 1000 + 999 + 901 + 800)
+    #expect(table.excessCount == 800 + 1000 + 999 + 901 + 800)
   }
 
   @Test func `keys do not share a bucket`() {
@@ -32,7 +32,7 @@ private let second: Int64 = 1_000_000_000
     #expect(!table.isOn)
     #expect(taken(table, 7, 100_000, at: 0) == 100_000)
     #expect(table.has(7, now: 0))
-    #expect(table.refusalCount == 0)
+    #expect(table.excessCount == 0)
   }
 
   @Test func `a patient caller gets a future token and its delay`() {

@@ -60,19 +60,42 @@ import Testing
     #expect(try answered(scene, 9, from: "2001:db8:0:100::2", at: 1) == 5)
   }
 
-  @Test func `refusals of the previous table do not count for the new one`() {
+  @Test func `excesses of the previous table do not count for the new one`() {
     let (before, after) = (BucketTable(rate: 1, burst: 1), BucketTable(rate: 2, burst: 1))
-    var reported = ReportedRefusals()
-    func hasUnreported(_ table: BucketTable) -> Bool { reported.hasUnreported(of: table) }
-    #expect(!hasUnreported(before))
-    for _ in 0..<9 { _ = before.take(7, now: 1) }
-    #expect(hasUnreported(before))
-    #expect(!hasUnreported(before))
+    var reports = ExcessReports()
+    func isReported(_ table: BucketTable) -> Bool { reports.next(of: table) != nil }
+    #expect(!isReported(before))
+    for _ in 0..<9 { _ = before.take(key("192.0.2.7"), now: 1) }
+    #expect(isReported(before))
+    #expect(!isReported(before))
     // After a reload.
-    #expect(!hasUnreported(after))
-    for _ in 0..<3 { _ = after.take(7, now: 1) }
-    #expect(hasUnreported(after))
-    #expect(!hasUnreported(after))
+    #expect(!isReported(after))
+    for _ in 0..<3 { _ = after.take(key("192.0.2.7"), now: 1) }
+    #expect(isReported(after))
+    #expect(!isReported(after))
+  }
+
+  private func key(_ client: String) -> UInt64 {
+    withUnsafePointer(to: SocketAddress(octets: IPAddress(text: client)!.octets, port: 53)!.storage) {
+      ClientKey($0).value
+    }
+  }
+
+  @Test(arguments: [
+    ("192.0.2.77", "192.0.2.0/24"), ("255.255.255.255", "255.255.255.0/24"), ("::ffff:198.51.100.7", "198.51.100.0/24"),
+    ("2001:db8:1:2ff::9", "2001:db8:1:200::/56"),
+  ]) func `the log names the network of the first client, whether it was refused or waits`(
+    client: String, network: String
+  ) {
+    for patience in [0, Int64.max / 2] {
+      let table = BucketTable(rate: 1, burst: 1)
+      var reports = ExcessReports()
+      for _ in 0..<2 { _ = table.take(key(client), now: 1, patience: patience) }
+      for _ in 0..<9 { _ = table.take(key("203.0.113.1"), now: 1, patience: patience) }
+      #expect(reports.next(of: table)?.hasPrefix("a client in \(network) sends more queries than") == true)
+      _ = table.take(key("203.0.113.1"), now: 1)
+      #expect(reports.next(of: table)?.hasPrefix("a client in 203.0.113.0/24 ") == true)
+    }
   }
 
   @Test func `a miss beyond rate_limit is not forwarded, and an invalid query beyond it is dropped`() throws {
