@@ -45,7 +45,9 @@ final class TCPScene {
       replies: parts.1
     ) { _, _ in }
     self.resolver = resolver
-    let service = TCPFrontend(scene.tables, queries: queries, replies: replies, loop: loop) { slot in
+    let service = TCPFrontend(
+      scene.tables, queries: queries, replies: replies, loop: loop, counters: scene.path.counters
+    ) { slot in
       resolver.assumeIsolated { $0.accept(slot) }
     }
     self.service = service
@@ -54,9 +56,6 @@ final class TCPScene {
     }
     client = try SocketClient(overTCP: listener.address)
   }
-
-  /// Queries that were put off.
-  var delayed: UInt64 { service.delayed }
 
   /// The client sends queries in one go.
   func send(_ queries: [RawQuery]) {

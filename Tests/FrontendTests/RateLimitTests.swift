@@ -164,6 +164,61 @@ import Testing
     // Ten more than a second's worth, at 50 a second.
     #expect(time >= .milliseconds(190))
     #expect(time < longestStep)
-    #expect(tcp.delayed == 10)
+    #expect(scene.totals.countDelayed(over: .tcp) == 10)
+  }
+
+  /// The delay of a query at that time, in milliseconds; negative where there is 429.
+  private func delay(_ scene: QueryPathScene, _ transport: QueryTransport, at now: Double) -> Int64 {
+    withUnsafePointer(to: SocketAddress(octets: [127, 0, 0, 1], port: 53)!.storage) {
+      let delay = scene.path.delay(of: $0, over: transport, now: Int64(now * 1e9))
+      return delay < 0 ? delay : delay / 1_000_000
+    }
+  }
+
+  @Test func `all transports take from one bucket`() throws {
+    let scene = try scene(rateLimit: 4)
+    #expect(try answered(scene, 1, at: 1) == 1)
+    #expect(QueryTransport.streams.map { delay(scene, $0, at: 1) } == [0, 0, 0])
+    // The bucket of a second is empty.
+    #expect(try answered(scene, 1, at: 1) == 0)
+    #expect(QueryTransport.streams.map { delay(scene, $0, at: 1) } == [250, 500, 750])
+    #expect(delay(scene, .doh, at: 1) == 1000)
+    #expect(QueryTransport.streams.map { scene.totals.countDelayed(over: $0) } == [1, 1, 2])
+  }
+
+  @Test func `a query that would wait longer than a second waits a second, and gets 429 over DoH`() throws {
+    let scene = try scene(rateLimit: 1)
+    #expect(delay(scene, .doh, at: 1) == 0)
+    #expect(delay(scene, .doh, at: 1) == 1000)
+    #expect(delay(scene, .doh, at: 1) == BucketLimit.refused)
+    #expect(delay(scene, .tcp, at: 1) == 1000)
+    #expect(delay(scene, .dot, at: 1) == 1000)
+    #expect(QueryTransport.allCases.map { scene.totals.count(.limited, over: $0) } == [0, 0, 0, 1])
+    // None of the three has taken a token.
+    #expect(delay(scene, .doh, at: 3) == 0)
+  }
+
+  @Test func `without rate_limit nothing waits`() throws {
+    let scene = try scene(rateLimit: 0)
+    for transport in QueryTransport.streams { for _ in 0..<1000 { #expect(delay(scene, transport, at: 1) == 0) } }
+  }
+
+  @Test func `delayed queries take at most 4 MiB, and each one is answered in its time`() {
+    let loop = SimulatedLoop()
+    let delayed = DelayedQueries(on: loop)
+    var answered: [Int] = []
+    func add(_ count: Int, for seconds: Int64) -> Bool {
+      [UInt8](repeating: 7, count: count).withUnsafeBufferPointer {
+        delayed.add($0, delayedBy: seconds * 1_000_000_000) { answered.append($0.count) }
+      }
+    }
+    #expect(add(DelayLimit.octets - 100, for: 2))
+    #expect(add(100, for: 1))
+    #expect(!add(1, for: 1))
+    loop.advance(by: .seconds(1))
+    #expect(answered == [100])
+    #expect(add(99, for: 1))
+    loop.advance(by: .seconds(1))
+    #expect(answered.sorted() == [99, 100, DelayLimit.octets - 100])
   }
 }

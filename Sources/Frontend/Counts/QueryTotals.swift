@@ -22,7 +22,7 @@ package enum QueryFate: Int, CaseIterable, Sendable {
   case overflow
   /// Not a query, or one that cannot be answered: the daemon sends nothing.
   case dropped
-  /// Above `listen.rate_limit` over UDP: an empty answer with TC.
+  /// Above `listen.rate_limit`: an empty answer with TC over UDP, status 429 over DoH.
   case limited
 }
 

@@ -145,7 +145,7 @@ package final class QueryPath {
     guard access._withUnsafeGuaranteedRef({ $0.allows(client) }) else {
       return refuse(.refused, ede: .prohibited, to: message, over: transport, into: output)
     }
-    // Over TCP, `TCPFrontend` delays the query instead.
+    // Over streams the query has been delayed instead: see `delay`.
     if isLimited, transport.isUDP, isBeyondLimit(client, now: now) {
       guard case .query = verdict else {
         tally.count(.limited, transport)
@@ -214,6 +214,29 @@ package final class QueryPath {
   private func isBeyondLimit(_ client: UnsafePointer<sockaddr_storage>, now: Int64) -> Bool {
     let key = ClientKey(client).value
     return rateLimit._withUnsafeGuaranteedRef { $0.take(key, now: now) == BucketLimit.refused }
+  }
+
+  /// How long to delay a query over a stream, in nanoseconds, before `accept`; 0 for not at all. Takes a token of
+  /// `listen.rate_limit` and counts the delay.
+  ///
+  /// - Returns: `BucketLimit.refused` over DoH for a query that would wait longer than `DelayLimit.longest`: its client gets
+  ///   status 429, and the query is counted. Over TCP and DoT such a query waits that long.
+  @_noAllocation
+  func delay(
+    of client: UnsafePointer<sockaddr_storage>, over transport: QueryTransport, now: Int64
+  ) -> Int64 {
+    guard isLimited else { return 0 }
+    let key = ClientKey(client).value
+    var wait = rateLimit._withUnsafeGuaranteedRef { $0.take(key, now: now, patience: DelayLimit.longest) }
+    if wait == BucketLimit.refused {
+      if case .doh = transport {
+        tally.count(.limited, transport)
+        return wait
+      }
+      wait = DelayLimit.longest
+    }
+    if wait > 0 { tally.count(delayedOver: transport) }
+    return wait
   }
 
   /// Answers with TC and no records: a real client retries over TCP, and a client with a forged address gains nothing.

@@ -18,17 +18,7 @@ package final class TCPFrontend {
   /// Hands a filled slot to the resolver.
   private let submit: (Int) -> Void
   private let output: UnsafeMutablePointer<UInt8>
-  private var rateLimit: BucketTable
-  /// Octets of queries that are currently delayed.
-  private var putOff = 0
-  private let delays = TimerGroup()
-  /// Queries that were delayed so far.
-  package var delayed: UInt64 { path.counters.countDelayed(over: .tcp) }
-
-  /// Longest delay of a query beyond `listen.rate_limit`.
-  private static let longestDelay = Duration.seconds(1)
-  /// The most octets of delayed queries; queries beyond that get SERVFAIL.
-  private static let mostPutOff = 4 << 20
+  private let delayed: DelayedQueries
   /// Receives each query that is answered at once, where queries are logged.
   package var log: QueryLog?
 
@@ -41,7 +31,7 @@ package final class TCPFrontend {
     counters: QueryCounters = QueryCounters(), submit: @escaping (Int) -> Void
   ) {
     path = QueryPath(tables, counters)
-    rateLimit = tables.rateLimit
+    delayed = DelayedQueries(on: loop)
     self.queries = queries
     self.replies = replies
     self.loop = loop
@@ -55,7 +45,6 @@ package final class TCPFrontend {
   package func use(_ tables: QueryTables) {
     loop.assertCurrent()
     path = path.successor(tables)
-    rateLimit = tables.rateLimit
   }
 
   /// Accepts one query, and answers it as soon as the rate limit allows.
@@ -63,29 +52,15 @@ package final class TCPFrontend {
     loop.assertCurrent()
     let now = BootInstant.now.nanoseconds
     path.keepalive = connection.keepalive
-    let delay = delay(of: connection, now: now)
+    let delay = withUnsafePointer(to: connection.client.storage) { path.delay(of: $0, over: .tcp, now: now) }
     guard delay > 0 else { return answer(connection, message, since: now) }
-    path.tally.count(delayedOver: .tcp)
-    guard putOff + message.count <= TCPFrontend.mostPutOff else {
-      guard case .reply(let length) = path.turnAway(message, .tcp, into: output) else { return connection.discard() }
-      return send(length: length, to: connection, for: message, since: now)
-    }
-    let octets = Array(message)
-    putOff += octets.count
-    delays.add(after: .nanoseconds(delay), on: loop) { [self] in
-      putOff -= octets.count
+    let isTaken = delayed.add(message, delayedBy: delay) { [self] message in
       guard connection.isOpen else { return connection.discard() }
-      octets.withUnsafeBufferPointer { answer(connection, $0, since: now) }
+      answer(connection, message, since: now)
     }
-  }
-
-  /// The delay of a client's query, in nanoseconds.
-  private func delay(of connection: TCPConnection, now: Int64) -> Int64 {
-    guard rateLimit.isOn else { return 0 }
-    let longest = TCPFrontend.longestDelay.nanoseconds
-    let key = withUnsafePointer(to: connection.client.storage) { ClientKey($0).value }
-    let wait = rateLimit.take(key, now: now, patience: longest)
-    return wait == BucketLimit.refused ? longest : wait
+    guard !isTaken else { return }
+    guard case .reply(let length) = path.turnAway(message, .tcp, into: output) else { return connection.discard() }
+    send(length: length, to: connection, for: message, since: now)
   }
 
   /// Answers one query, now or through the resolver.
