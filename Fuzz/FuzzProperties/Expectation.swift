@@ -10,6 +10,8 @@ struct Expectation {
   private let parsed: Message?
   /// The largest reply that the client accepts; our own limit if the query does not show it.
   private let limit: Int
+  /// Whether replies are padded.
+  private let isOverTLS: Bool
 
   init(_ query: [UInt8], _ parsed: Message?, _ transport: QueryTransport) {
     self.query = query
@@ -18,6 +20,7 @@ struct Expectation {
         && Expectation.hasPlainQuestions($0, query) ? $0 : nil
     }
     let size = self.parsed.map { max(512, Int($0.edns?.udpPayloadSize ?? 512)) } ?? .max
+    isOverTLS = transport == .dot
     limit = transport == .udp ? min(size, QueryProperty.largestOverUDP) : 65535
   }
 
@@ -29,6 +32,18 @@ struct Expectation {
     try checkHeader(message)
     try checkQuestion(reply, message)
     try checkRecords(message)
+    try checkPadding(reply, message)
+  }
+
+  private func checkPadding(_ reply: [UInt8], _ message: Message) throws(Violation) {
+    let isPadded = message.edns?.option(.padding) != nil
+    try require(!isPadded || isOverTLS, "padding without TLS")
+    try require(
+      !isPadded || reply.count % Padding.block == 0 || reply.count == limit, "padding to \(reply.count) octets")
+    guard let edns = parsed?.edns, edns.version == 0, message.edns != nil, isOverTLS else { return }
+    try require(
+      isPadded == (edns.option(.padding) != nil) || reply.count > limit - 4,
+      "padding for a query that has none, or none")
   }
 
   private func checkHeader(_ reply: Message) throws(Violation) {

@@ -61,7 +61,8 @@ public final class QueryProperty: Property {
   package func replies(to query: [UInt8]) throws(Violation) -> [[UInt8]] {
     let parsed = try? Message.parse(query)
     var replies: [[UInt8]] = []
-    for transport in [QueryTransport.udp, .tcp] {
+    for transport in [QueryTransport.udp, .tcp, .dot] {
+      if transport != .udp { path.options = StreamOptions(keepalive: 150, isPadded: transport == .dot) }
       for client in [neighbour, stranger] {
         guard let reply = try reply(to: query, parsed, from: client, transport) else { continue }
         replies.append(reply)

@@ -124,7 +124,7 @@ package final class Forwarder {
     let queries = ClientQueries(capacity: configuration.listen.maxInFlight * Forwarder.waitersPerQuestion)
     let outbox = UDPOutbox(responseSize: configuration.listen.maxUDPPayload + ResponseWriter.overhead)
     nonisolated(unsafe) let replies = ReplySender(
-      queries, on: loop, maxUDPPayload: configuration.listen.maxUDPPayload, keepalive: configuration.keepalive,
+      queries, on: loop, maxUDPPayload: configuration.listen.maxUDPPayload,
       counters: statistics.waiting
     ) { outbox.add($0, through: $1, to: $2) }
     replies.log = queryLog

@@ -29,7 +29,7 @@ func message(_ response: ComposedResponse, _ name: DomainName) throws -> [UInt8]
   head.authorities = response.authorities
   head.bodyLength = response.body.count
   var output = octets[..<query.questionEnd] + response.body + [UInt8](repeating: 0, count: ResponseWriter.overhead)
-  let limits = ResponseLimits(size: 65_535, advertisedPayload: 1232, keepalive: -1)
+  let limits = ResponseLimits(size: 65_535, advertisedPayload: 1232)
   let length = output.withUnsafeMutableBufferPointer {
     ResponseWriter.complete(query, of: octets.span, head, limits, into: $0.baseAddress!)
   }

@@ -154,7 +154,7 @@ import Testing
       let limits = ResponseLimits.udp(query, maximum: maximum)
       #expect(limits.size == size)
       #expect(Int(limits.advertisedPayload) == maximum)
-      #expect(limits.keepalive == -1)
+      #expect(limits.options == StreamOptions())
     }
   }
 
@@ -176,10 +176,14 @@ import Testing
         random.oneIn(3) ? [] : record(owner: [0], type: 65_280, random.octets(Int.random(in: 0...1600, using: &random)))
       head.answers = body.isEmpty ? 0 : 1
       head.bodyLength = body.count
-      let response = respond(to: octets, query, head, body: body, size: size, keepalive: keepalive)
+      let isPadded = random.oneIn(2)
+      let response = respond(to: octets, query, head, body: body, size: size, keepalive: keepalive, isPadded: isPadded)
       let message = try Message.parse(response)
       #expect(response.count <= size)
       #expect((message.edns != nil) == query.hasOPT)
+      if query.hasOPT, query.wantsPadding, isPadded {
+        #expect(response.count % 468 == 0 || response.count > size - 468)
+      }
       #expect(message.header.tc || message.answers.count == Int(head.answers))
       #expect(response[12..<query.questionEnd].elementsEqual(octets[12..<query.questionEnd]))
       responses.append(response)
@@ -190,13 +194,15 @@ import Testing
 
 /// The response to a query that was read. As much of the body as the size allows is put in its place.
 private func respond(
-  to octets: [UInt8], _ query: Query, _ head: ResponseHead, body: [UInt8], size: Int, keepalive: Int32
+  to octets: [UInt8], _ query: Query, _ head: ResponseHead, body: [UInt8], size: Int, keepalive: Int32,
+  isPadded: Bool = false
 ) -> [UInt8] {
   let room = size + ResponseWriter.overhead
   var output = [UInt8](repeating: 0xEE, count: room + 8)
   let count = min(body.count, size - query.questionEnd)
   output.replaceSubrange(query.questionEnd..<(query.questionEnd + count), with: body[..<count])
-  let limits = ResponseLimits(size: size, advertisedPayload: 1232, keepalive: keepalive)
+  let limits = ResponseLimits(
+    size: size, advertisedPayload: 1232, options: StreamOptions(keepalive: keepalive, isPadded: isPadded))
   let length = output.withUnsafeMutableBufferPointer {
     ResponseWriter.complete(query, of: octets.span, head, limits, into: $0.baseAddress!)
   }
@@ -205,8 +211,9 @@ private func respond(
 }
 
 private func respond(
-  to query: RawQuery, _ head: ResponseHead = ResponseHead(), body: [UInt8] = [], size: Int, keepalive: Int32 = -1
+  to query: RawQuery, _ head: ResponseHead = ResponseHead(), body: [UInt8] = [], size: Int, keepalive: Int32 = -1,
+  isPadded: Bool = false
 ) -> [UInt8] {
   let octets = query.octets
-  return respond(to: octets, read(octets).query, head, body: body, size: size, keepalive: keepalive)
+  return respond(to: octets, read(octets).query, head, body: body, size: size, keepalive: keepalive, isPadded: isPadded)
 }

@@ -106,7 +106,7 @@ import Testing
       let size = Int.random(in: around...512, using: &random)
       // Nothing lies behind the octets that the writer may read.
       var output = octets + random.octets(size - around)
-      let limits = ResponseLimits(size: size, advertisedPayload: 1232, keepalive: -1)
+      let limits = ResponseLimits(size: size, advertisedPayload: 1232)
       let length = output.withUnsafeMutableBufferPointer {
         ResponseWriter.complete(query, of: octets.span, head, limits, into: $0.baseAddress!)
       }
@@ -133,7 +133,7 @@ import Testing
     var output = octets[..<query.questionEnd] + response.body[..<room]
     // Of the rest of the body nothing is there, and OPT needs room.
     output += [UInt8](repeating: 0xEE, count: ResponseWriter.overhead)
-    let limits = ResponseLimits(size: size, advertisedPayload: 1232, keepalive: -1)
+    let limits = ResponseLimits(size: size, advertisedPayload: 1232)
     let length = output.withUnsafeMutableBufferPointer {
       ResponseWriter.complete(query, of: octets.span, head, limits, into: $0.baseAddress!)
     }

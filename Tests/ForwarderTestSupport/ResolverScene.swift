@@ -104,7 +104,7 @@ final class ResolverScene: @unchecked Sendable {
     cache = cacheSeed.map { MessageCache(bounds, seed: $0) } ?? MessageCache(bounds)
     network = CurrentNetwork(of: cache)
     queries = ClientQueries(capacity: slots)
-    replies = ReplySender(queries, on: loop, maxUDPPayload: 1232, keepalive: 150) { [mailbox] response, _, peer in
+    replies = ReplySender(queries, on: loop, maxUDPPayload: 1232) { [mailbox] response, _, peer in
       mailbox.deliver(Array(response), to: peer.pointee)
     }
     let tables = ResolverScene.tables(settings, upstreams, rules, searchDomains, cache, network)

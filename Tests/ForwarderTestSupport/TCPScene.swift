@@ -29,7 +29,7 @@ final class TCPScene {
   init(_ scene: QueryPathScene) throws {
     loop = try EventLoop()
     let replies = ReplySender(
-      queries, on: loop, maxUDPPayload: 1232, keepalive: QueryPathScene.keepalive
+      queries, on: loop, maxUDPPayload: 1232
     ) { _, _, _ in
       Issue.record("a response over UDP to a client over TCP")
     }

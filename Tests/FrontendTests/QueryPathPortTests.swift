@@ -100,7 +100,7 @@ import Testing
     resolverLoop.run()
     // A reply that comes later reaches the client.
     let outbox = UDPOutbox(responseSize: 1232 + ResponseWriter.overhead)
-    let replySender = ReplySender(queries, on: resolverLoop, maxUDPPayload: 1232, keepalive: 150) {
+    let replySender = ReplySender(queries, on: resolverLoop, maxUDPPayload: 1232) {
       outbox.add($0, through: $1, to: $2)
     }
     replySender.send(UpstreamFailure(.networkError, "unreachable", .nextServer), to: waiting[1])

@@ -58,7 +58,7 @@ private final class InstantUpstream: TestUpstream, @unchecked Sendable {
     questions = (0..<Self.names).map { HTTPDNSQuestion(name: name("host\($0).bench.example"), type: .a) }
     nonisolated(unsafe) let parts: ([any Upstream], ReplySender) = (
       [upstream],
-      ReplySender(ClientQueries(capacity: 64), on: loop, maxUDPPayload: 1232, keepalive: 150) { _, _, _ in }
+      ReplySender(ClientQueries(capacity: 64), on: loop, maxUDPPayload: 1232) { _, _, _ in }
     )
     var settings = ResolverSettings(Configuration(), ResolverScene.routes(providers: 1))
     (settings.listen.missesPerClient, settings.listen.missesPerDomain) = (0, 0)

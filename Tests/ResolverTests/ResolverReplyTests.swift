@@ -25,7 +25,7 @@ import Testing
     #expect(address.withSockaddr { connect(client, .init(__sockaddr__: $0), $1) } == 0)
     let queries = ClientQueries(capacity: 2)
     let outbox = UDPOutbox(responseSize: 1232 + ResponseWriter.overhead)
-    let replies = ReplySender(queries, on: SimulatedLoop(), maxUDPPayload: 1232, keepalive: 150) {
+    let replies = ReplySender(queries, on: SimulatedLoop(), maxUDPPayload: 1232) {
       outbox.add($0, through: $1, to: $2)
     }
     let message = try Message.query(Question(name: name("WWW.example.com"), type: .a), id: 77, edns: EDNS()).compose()
@@ -59,7 +59,7 @@ import Testing
     defer { close(listener) }
     let queries = ClientQueries(capacity: 1)
     let outbox = UDPOutbox(responseSize: 1232 + ResponseWriter.overhead)
-    let replies = ReplySender(queries, on: SimulatedLoop(), maxUDPPayload: 1232, keepalive: 150) {
+    let replies = ReplySender(queries, on: SimulatedLoop(), maxUDPPayload: 1232) {
       outbox.add($0, through: $1, to: $2)
     }
     let slot = queries.take()

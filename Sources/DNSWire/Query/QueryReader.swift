@@ -59,6 +59,8 @@ public struct Query: Sendable {
   public var udpPayload: Int = 512
   /// Whether the client sent edns-tcp-keepalive (RFC 7828).
   public var wantsKeepalive = false
+  /// Whether the client sent padding (RFC 7830); over TLS it then gets a padded response.
+  public var wantsPadding = false
   /// Whether the client sent a client subnet option that violates RFC 7871 section 6.
   public var hasBrokenSubnet = false
   /// The client subnet option (RFC 7871); family 0 without one.
@@ -219,6 +221,8 @@ public enum QueryReader {
         }
       } else if code == EDNSOption.tcpKeepalive {
         query.wantsKeepalive = true
+      } else if code == EDNSOption.padding {
+        query.wantsPadding = true
       }
       position = start + length
     }

@@ -42,21 +42,27 @@ public struct ResponseLimits: Sendable {
   public var size: Int
   /// The UDP payload size to advertise in OPT.
   public var advertisedPayload: UInt16
-  /// The idle timeout for edns-tcp-keepalive, in units of 100 ms; -1 over UDP.
-  public var keepalive: Int32
+  /// The options for queries that ask for them.
+  public var options: StreamOptions
 
   @_noAllocation @inlinable
-  public init(size: Int, advertisedPayload: UInt16, keepalive: Int32) {
+  public init(size: Int, advertisedPayload: UInt16, options: StreamOptions = StreamOptions()) {
     self.size = size
     self.advertisedPayload = advertisedPayload
-    self.keepalive = keepalive
+    self.options = options
+  }
+
+  /// The limits over a stream.
+  @_noAllocation @inlinable
+  public static func stream(_ options: StreamOptions, advertisedPayload: Int) -> ResponseLimits {
+    ResponseLimits(size: 65_535, advertisedPayload: UInt16(truncatingIfNeeded: advertisedPayload), options: options)
   }
 
   /// The limits over UDP: the client's payload size, but at most `maximum` (DNS Flag Day 2020).
   @_noAllocation @inlinable
   public static func udp(_ query: Query, maximum: Int) -> ResponseLimits {
     ResponseLimits(
-      size: query.udpPayload < maximum ? query.udpPayload : maximum, advertisedPayload: UInt16(maximum), keepalive: -1)
+      size: query.udpPayload < maximum ? query.udpPayload : maximum, advertisedPayload: UInt16(maximum))
   }
 }
 
@@ -73,7 +79,7 @@ public enum ResponseWriter {
   ///   - message: the client's query, whose question is echoed octet by octet.
   ///   - output: must have room for `overhead` and the body. Of a body that ends beyond `limits.size`, the octets before
   ///     `limits.size` must be there.
-  /// - Returns: the length of the response.
+  /// - Returns: the length of the response, padded where `limits.options` and the query say so.
   @_noAllocation
   public static func complete(
     _ query: Query, of message: Span<UInt8>, _ head: ResponseHead, _ limits: ResponseLimits,
@@ -101,8 +107,10 @@ public enum ResponseWriter {
       output[offset] = message[offset]
       offset &+= 1
     }
-    if query.hasOPT { writeOPT(query, head, limits, length: optLength, output + end) }
-    return end + optLength
+    guard query.hasOPT else { return end }
+    writeOPT(query, head, limits, length: optLength, output + end)
+    guard !limits.options.isEmpty else { return end + optLength }
+    return writeStreamOptions(query, limits, opt: end, end: end + optLength, output)
   }
 
   /// The records of a truncated response to a query for addresses: part of the RRset may stay in it (RFC 2181 section 9),
@@ -143,7 +151,7 @@ public enum ResponseWriter {
   private static func lengthOfOPT(_ query: Query, _ head: ResponseHead, _ limits: ResponseLimits) -> Int {
     var length = 11
     if head.extendedError != ResponseHead.noExtendedError { length += 6 }
-    if limits.keepalive >= 0, query.wantsKeepalive { length += 6 }
+    if !limits.options.isEmpty { length += limits.options.fixedLength(for: query) }
     if head.subnetScope >= 0 { length += 8 + (Int(query.clientSubnet.sourceLength) + 7) / 8 }
     return length
   }
@@ -166,13 +174,37 @@ public enum ResponseWriter {
       store(head.extendedError, output, position + 4)
       position += 6
     }
-    if limits.keepalive >= 0, query.wantsKeepalive {
-      store(EDNSOption.tcpKeepalive, output, position)
-      store(2, output, position + 2)
-      store(UInt16(truncatingIfNeeded: limits.keepalive), output, position + 4)
-      position += 6
-    }
     if head.subnetScope >= 0 { writeSubnet(query.clientSubnet, scope: head.subnetScope, output + position) }
+  }
+
+  /// Writes the idle timeout at the end of an OPT record that has room for it, and appends the padding.
+  ///
+  /// - Parameters:
+  ///   - opt: where the OPT record begins.
+  ///   - end: where the message ends.
+  /// - Returns: the length of the message.
+  @_noAllocation @inline(never)
+  private static func writeStreamOptions(
+    _ query: Query, _ limits: ResponseLimits, opt: Int, end: Int, _ output: UnsafeMutablePointer<UInt8>
+  ) -> Int {
+    if limits.options.fixedLength(for: query) > 0 {
+      store(EDNSOption.tcpKeepalive, output, end - 6)
+      store(2, output, end - 4)
+      store(UInt16(truncatingIfNeeded: limits.options.keepalive), output, end - 2)
+    }
+    guard limits.options.isPadded, query.wantsPadding else { return end }
+    let count = Padding.count(after: end, limit: limits.size)
+    guard count >= 0 else { return end }
+    store(EDNSOption.padding, output, end)
+    store(UInt16(truncatingIfNeeded: count), output, end + 2)
+    var index = 0
+    while index < count {
+      output[end + 4 + index] = 0
+      index &+= 1
+    }
+    // RDLENGTH.
+    store(load(output, opt + 9) &+ UInt16(truncatingIfNeeded: 4 + count), output, opt + 9)
+    return end + 4 + count
   }
 
   @_noAllocation

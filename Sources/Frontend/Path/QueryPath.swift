@@ -83,8 +83,8 @@ package final class QueryPath {
   private let key: UnsafeMutablePointer<UInt8>
   /// The counters behind `tally`.
   let counters: QueryCounters
-  /// The idle timeout sent to TCP clients, in units of 100 ms.
-  var keepalive: Int32
+  /// The options of responses over streams. A frontend sets them before `accept` where its connections differ.
+  package var options: StreamOptions
   let tally: QueryTally
   /// In separate memory, like `read`.
   private let end: UnsafeMutablePointer<QueryEnd>
@@ -97,7 +97,7 @@ package final class QueryPath {
     self.tables = tables
     self.counters = counters
     tally = counters.tally
-    keepalive = tables.keepalive
+    options = StreamOptions(keepalive: tables.keepalive)
     read = .allocate(capacity: 1)
     read.initialize(to: Query())
     end = .allocate(capacity: 1)
@@ -366,8 +366,7 @@ package final class QueryPath {
     switch transport {
     case .udp: ResponseLimits.udp(query, maximum: tables.maxUDPPayload)
     case .tcp, .dot, .doh:
-      ResponseLimits(
-        size: 65535, advertisedPayload: UInt16(truncatingIfNeeded: tables.maxUDPPayload), keepalive: keepalive)
+      ResponseLimits.stream(options, advertisedPayload: tables.maxUDPPayload)
     }
   }
 }

@@ -51,7 +51,7 @@ package final class TCPFrontend {
   package func accept(_ connection: TCPConnection, _ message: UnsafeBufferPointer<UInt8>) {
     loop.assertCurrent()
     let now = BootInstant.now.nanoseconds
-    path.keepalive = connection.keepalive
+    path.options = connection.options
     let delay = withUnsafePointer(to: connection.client.storage) { path.delay(of: $0, over: .tcp, now: now) }
     guard delay > 0 else { return answer(connection, message, since: now) }
     let isTaken = delayed.add(message, delayedBy: delay) { [self] message in
@@ -66,7 +66,7 @@ package final class TCPFrontend {
   /// Answers one query, now or through the resolver.
   private func answer(_ connection: TCPConnection, _ message: UnsafeBufferPointer<UInt8>, since arrival: Int64) {
     let now = BootInstant.now.nanoseconds
-    path.keepalive = connection.keepalive
+    path.options = connection.options
     let outcome = withUnsafePointer(to: connection.client.storage) {
       path.accept(message, from: $0, .tcp, now: now, into: output)
     }
@@ -93,11 +93,12 @@ package final class TCPFrontend {
     let slot = withUnsafePointer(to: connection.client.storage) { queries.take(ClientKey($0)) }
     guard slot >= 0, let octets = message.baseAddress else { return false }
     queries.fill(
-      slot, path.query, of: octets, over: .tcp, route: route, rule: path.lastEnd.rule, receivedAt: arrival,
+      slot, path.query, of: octets, over: .tcp, options: path.options, route: route, rule: path.lastEnd.rule,
+      receivedAt: arrival,
       descriptor: -1)
     queries.slots[slot].wantsAnswer = wantsAnswer
     queries.peer(slot).pointee.address = connection.client.storage
-    if wantsAnswer { replies.setConnection(connection, for: slot) }
+    if wantsAnswer { replies.setStream(for: slot) { connection.send($0) } }
     submit(slot)
     return true
   }
@@ -124,8 +125,10 @@ package final class TCPFrontend {
 }
 
 extension TCPConnection {
-  /// The idle timeout sent to its client, in units of 100 ms (RFC 7828).
-  var keepalive: Int32 { Int32(clamping: idleTimeout.nanoseconds / 100_000_000) }
+  /// Its idle timeout (RFC 7828).
+  fileprivate var options: StreamOptions {
+    StreamOptions(keepalive: Int32(clamping: idleTimeout.nanoseconds / 100_000_000))
+  }
 }
 
 extension TCPConnectionTable {

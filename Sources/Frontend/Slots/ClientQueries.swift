@@ -18,6 +18,8 @@ package struct ClientQuery {
   /// The counter of the rule that decided so, as in `RouteFinding`.
   var rule: UInt16 = 0
   var transport = QueryTransport.udp
+  /// The options of its response; none over UDP.
+  var options = StreamOptions()
   /// When it was received, in nanoseconds of the boot-time clock.
   var receivedAt: Int64 = 0
   /// The UDP socket to answer through, or -1 for a stream: `ReplySender` holds the connection.
@@ -138,12 +140,13 @@ package final class ClientQueries: @unchecked Sendable {
   /// Copies into a slot what the answer needs. The caller holds the slot.
   @_noAllocation
   func fill(
-    _ slot: Int, _ query: Query, of message: UnsafePointer<UInt8>, over transport: QueryTransport, route: UInt16,
-    rule: UInt16, receivedAt: Int64, descriptor: Int32
+    _ slot: Int, _ query: Query, of message: UnsafePointer<UInt8>, over transport: QueryTransport,
+    options: StreamOptions = StreamOptions(), route: UInt16, rule: UInt16, receivedAt: Int64, descriptor: Int32
   ) {
     let entry = slots + slot
     entry.pointee.query = query
     entry.pointee.transport = transport
+    entry.pointee.options = options
     entry.pointee.route = route
     entry.pointee.rule = rule
     entry.pointee.receivedAt = receivedAt

@@ -1,4 +1,4 @@
-// ReplySender.swift -- answers the queries that waited, over UDP or TCP. Resolver's loop only.
+// ReplySender.swift -- answers the queries that waited, over UDP or a stream. Resolver's loop only.
 
 import CEvent
 import CSocket
@@ -6,7 +6,6 @@ import DNSWire
 import EventLoop
 import FairShares
 import Glibc
-import Listener
 
 /// Sends responses to queries in slots and releases the slots.
 package final class ReplySender {
@@ -17,11 +16,11 @@ package final class ReplySender {
   package let queries: ClientQueries
   private let loop: any Loop
   private let maxUDPPayload: Int
-  private let keepalive: Int32
   private let sendDatagram: SendDatagram
   private let counters: QueryCounters
   private let output: UnsafeMutablePointer<UInt8>
-  private var connections: [Int: TCPConnection] = [:]
+  /// What sends the answers to queries over streams, by slot.
+  private var streams: [Int: (UnsafeBufferPointer<UInt8>) -> Void] = [:]
   /// Receives each answered query, where queries are logged.
   package var log: QueryLog?
   /// Counts failed answers by name.
@@ -31,28 +30,26 @@ package final class ReplySender {
 
   /// - Parameters:
   ///   - loop: the resolver's loop.
-  ///   - keepalive: the idle timeout sent to TCP clients, in units of 100 ms.
   ///   - counters: the counters of queries that had to wait.
   ///   - sendDatagram: sends a response over UDP.
   package init(
-    _ queries: ClientQueries, on loop: any Loop, maxUDPPayload: Int, keepalive: Int32,
+    _ queries: ClientQueries, on loop: any Loop, maxUDPPayload: Int,
     counters: QueryCounters = QueryCounters(), sendDatagram: @escaping SendDatagram
   ) {
     self.queries = queries
     self.loop = loop
     self.counters = counters
     self.maxUDPPayload = maxUDPPayload
-    self.keepalive = keepalive
     self.sendDatagram = sendDatagram
     output = .allocate(capacity: 65535 + ResponseWriter.overhead)
   }
 
   deinit { output.deallocate() }
 
-  /// Sets the TCP connection that the slot's answer goes to.
-  func setConnection(_ connection: TCPConnection, for slot: Int) {
+  /// Sets what sends the slot's answer over its stream.
+  func setStream(for slot: Int, _ send: @escaping (UnsafeBufferPointer<UInt8>) -> Void) {
     loop.assertCurrent()
-    connections[slot] = connection
+    streams[slot] = send
   }
 
   /// The client of a slot's query.
@@ -84,8 +81,7 @@ package final class ReplySender {
     let limits =
       isUDP
       ? ResponseLimits.udp(query, maximum: maxUDPPayload)
-      : ResponseLimits(
-        size: 65535, advertisedPayload: UInt16(maxUDPPayload), keepalive: connections[slot]?.keepalive ?? keepalive)
+      : ResponseLimits.stream(queries.slots[slot].options, advertisedPayload: maxUDPPayload)
     body.withUnsafeBufferPointer { source in
       let count = min(source.count, limits.size - query.questionEnd)
       if let base = source.baseAddress { (output + query.questionEnd).update(from: base, count: count) }
@@ -97,7 +93,7 @@ package final class ReplySender {
     if isUDP {
       sendDatagram(response, queries.slots[slot].descriptor, queries.peer(slot))
     } else {
-      connections.removeValue(forKey: slot)?.send(response)
+      streams.removeValue(forKey: slot)?(response)
     }
     counters.tally.count(code: head.responseCode)
     let (now, receivedAt) = (BootInstant.now, BootInstant(nanoseconds: queries.slots[slot].receivedAt))
