@@ -30,6 +30,13 @@ public struct IPNumber: Hashable, Sendable {
     }
   }
 
+  /// The address of 4 or 16 octets in network order.
+  public init(octets: some Collection<UInt8>) {
+    isIPv6 = octets.count == 16
+    high = octets.prefix(8).reduce(0) { $0 << 8 | UInt64($1) } << (isIPv6 ? 0 : 32)
+    low = octets.dropFirst(8).reduce(0) { $0 << 8 | UInt64($1) }
+  }
+
   /// The same address; an IPv4-mapped IPv6 address as the IPv4 one.
   @inlinable public var unmapped: IPNumber {
     @_noAllocation get {

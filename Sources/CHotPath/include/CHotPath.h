@@ -1,10 +1,12 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-// CHotPath.h -- a mutex, counters and block copies for the hot path, declared as not allocating.
+// CHotPath.h -- a mutex, counters, block copies and texts of addresses for the hot path, declared as not allocating.
 #ifndef HTTPDNSD_CHOTPATH_H
 #define HTTPDNSD_CHOTPATH_H
 
+#include <arpa/inet.h>
+#include <endian.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -53,6 +55,20 @@ static inline void hot_counter_set(uint64_t *counter, uint64_t value) {
 HTTPDNSD_NO_ALLOCATION
 static inline uint64_t hot_counter_read(const uint64_t *counter) {
   return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+/// Parses the text of an IPv4 or an IPv6 address. The address is a big-endian number in `high` and `low`, an IPv4 one in the
+/// upper half of `high`. Returns whether it is one.
+HTTPDNSD_NO_ALLOCATION
+static inline int hot_parse_address(const void *text, size_t count, int is_ipv6, uint64_t *high, uint64_t *low) {
+  char copy[INET6_ADDRSTRLEN] = {0};
+  uint64_t words[2] = {0, 0};
+  if (count >= sizeof copy || memchr(text, 0, count) != NULL) { return 0; }
+  memcpy(copy, text, count);
+  if (inet_pton(is_ipv6 ? AF_INET6 : AF_INET, copy, words) != 1) { return 0; }
+  *high = be64toh(words[0]);
+  *low = be64toh(words[1]);
+  return 1;
 }
 
 /// Prefetches the cache line at `address`, which need not be valid.

@@ -19,4 +19,43 @@ public enum Base64URL {
     var text = text
     return text.withUTF8(Base64Digits.url.decode)
   }
+
+  /// Decodes a text as above into its own memory, without allocation.
+  ///
+  /// - Returns: the number of octets, which begin where the text began; -1 for what `decode` refuses, and then the memory has
+  ///   changed as well.
+  /// - Complexity: O(*n*) in the characters.
+  @_noAllocation
+  public static func decode(inPlace text: UnsafeMutableBufferPointer<UInt8>) -> Int {
+    var written = 0
+    var last: UInt32 = 0
+    var held: UInt32 = 0
+    var index = 0
+    while index < text.count {
+      let value = value(of: text[index])
+      guard value < 64 else { return -1 }
+      last = last << 6 | value
+      held += 6
+      if held >= 8 {
+        held -= 8
+        text[written] = UInt8(truncatingIfNeeded: last >> held)
+        written += 1
+      }
+      index += 1
+    }
+    return held < 6 && last & (1 << held - 1) == 0 ? written : -1
+  }
+
+  /// The value of a character, 64 for an invalid one.
+  @_noAllocation @inline(__always)
+  private static func value(of character: UInt8) -> UInt32 {
+    switch character {
+    case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(character &- UInt8(ascii: "A"))
+    case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt32(character &- UInt8(ascii: "a")) + 26
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(character &- UInt8(ascii: "0")) + 52
+    case UInt8(ascii: "-"): 62
+    case UInt8(ascii: "_"): 63
+    default: 64
+    }
+  }
 }
