@@ -19,7 +19,7 @@ public let properties: [any Property.Type] = [
   TableBodyProperty.self, LocalDNSReplyProperty.self,
   ConfigurationProperty.self, TCPFramingProperty.self, HostsFileProperty.self, CacheFileProperty.self,
   StoreReplyProperty.self, ListTextProperty.self, HTTPRequestProperty.self, ProxyHeaderProperty.self,
-  TokenListProperty.self,
+  TokenListProperty.self, DoHTargetProperty.self,
 ]
 
 /// What does not hold for an input.
