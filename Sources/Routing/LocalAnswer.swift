@@ -4,7 +4,7 @@ import DNSWire
 
 /// A record of a local answer. Its owner name is always the QNAME, and its class IN.
 public struct LocalRecord: Hashable, Sendable {
-  /// TYPE; always the QTYPE.
+  /// TYPE; the QTYPE.
   public let type: RecordType
   /// Seconds.
   public let ttl: UInt32
@@ -38,11 +38,18 @@ public struct LocalAnswer: Hashable, Sendable {
   public let isAuthoritative: Bool
   /// The EDE to add for a client that sent an OPT record.
   public let extendedError: ExtendedError?
+  /// The additional section, without the OPT record.
+  public let additionals: [ResourceRecord]
+  /// The element of `RouteTable.localAnswers` that answers QTYPEs other than that of `records`; nil if `records` are always
+  /// of the QTYPE. SVCB and HTTPS have one decision.
+  public let otherTypes: UInt32?
 
   public init(
     responseCode: ResponseCode, records: [LocalRecord], soaOwner: SOAOwner?, isAuthoritative: Bool,
-    extendedError: ExtendedError?
+    extendedError: ExtendedError?, additionals: [ResourceRecord] = [], otherTypes: UInt32? = nil
   ) {
+    self.additionals = additionals
+    self.otherTypes = otherTypes
     self.responseCode = responseCode
     self.records = records
     self.soaOwner = soaOwner

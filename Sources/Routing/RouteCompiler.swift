@@ -333,7 +333,20 @@ struct RouteCompiler: ~Copyable {
       return settings.networkRoute.map(UInt32.init) ?? local(addressAnswer(category, ipv4OnlyAddresses, owner: owner))
     case .portal: return settings.portalRoute.map(UInt32.init)
     case .router: return settings.routerRoute.map(UInt32.init)
+    case .discovery: return discoveryDecision(category, owner)
+    case .ownName:
+      guard category == .a || category == .aaaa || category == .service else { return nil }
+      return local(addressAnswer(category, settings.designated?.addresses ?? [], owner: .queryName))
     }
+  }
+
+  private mutating func discoveryDecision(_ category: TypeCategory, _ owner: SOAOwner) -> UInt32 {
+    let other = local(.noData(of: owner))
+    guard category == .service, let resolver = settings.designated else { return other }
+    return local(
+      LocalAnswer(
+        responseCode: .noError, records: resolver.records, soaOwner: nil, isAuthoritative: true, extendedError: nil,
+        additionals: resolver.additionals, otherTypes: other ^ TypeChoice.localBit))
   }
 }
 

@@ -26,6 +26,11 @@ enum SpecialEffect: Hashable {
   case portal
   /// A router's own page: ask LocalDNS, then the providers.
   case router
+  /// Answer SVCB with the encrypted listeners, other types with NODATA (RFC 9462 section 4).
+  case discovery
+  /// The name of the encrypted listeners: answer A, AAAA, SVCB and HTTPS with their addresses; other types are ordinary
+  /// questions.
+  case ownName
 }
 
 /// A special name. With a nil effect, the next special name above decides.
@@ -68,7 +73,7 @@ extension SpecialZone {
     let namesOfDevices =
       settings.portalNames
       ? (settings.portalRoute == nil ? [] : portals) + (settings.routerRoute == nil ? [] : routers) : []
-    guard settings.special else { return namesOfDevices }
+    guard settings.special else { return namesOfDevices + discovery(settings.designated) }
     zones += absentTexts.map { whole($0, .nxDomain) }
     if settings.networkRoute != nil, settings.searchRoute != nil {
       zones += SearchDomain.judged(settings.searchDomains).compactMap { SpecialZone($0) }
@@ -83,7 +88,14 @@ extension SpecialZone {
     // Many hosts files use this name for 127.0.0.1.
     zones.append(SpecialZone(DomainName(text: "localhost.localdomain")!, at: .loopback, below: nil))
     zones.append(SpecialZone(DomainName(text: "ipv4only.arpa")!, at: .ipv4Only, below: .network))
-    return zones
+    return zones + discovery(settings.designated)
+  }
+
+  private static func discovery(_ resolver: DesignatedResolver?) -> [SpecialZone] {
+    guard let resolver else { return [] }
+    let zone = DomainName(text: "resolver.arpa")!
+    let own = resolver.addresses.isEmpty ? [] : [SpecialZone(resolver.name, at: .ownName, below: nil)]
+    return [SpecialZone(DesignatedResolver.queryName, zone: zone, at: .discovery, below: nil)] + own
   }
 
   private static func whole(_ text: String, _ effect: SpecialEffect) -> SpecialZone {
@@ -145,11 +157,14 @@ public struct SpecialNamesSettings: Sendable {
   public var portalRoute: UInt16?
   /// The route for `RouterNames`: LocalDNS, then the providers; nil makes them ordinary names.
   public var routerRoute: UInt16?
+  /// The encrypted listeners that clients may learn of; nil for none.
+  public var designated: DesignatedResolver?
 
   /// The defaults are for a machine without LocalDNS.
   public init(
     special: Bool = true, portalNames: Bool = true, searchDomains: [DomainName] = [], searchRoute: UInt16? = nil,
-    networkRoute: UInt16? = nil, portalRoute: UInt16? = nil, routerRoute: UInt16? = nil
+    networkRoute: UInt16? = nil, portalRoute: UInt16? = nil, routerRoute: UInt16? = nil,
+    designated: DesignatedResolver? = nil
   ) {
     self.special = special
     self.portalNames = portalNames
@@ -158,5 +173,6 @@ public struct SpecialNamesSettings: Sendable {
     self.networkRoute = networkRoute
     self.portalRoute = portalRoute
     self.routerRoute = routerRoute
+    self.designated = designated
   }
 }

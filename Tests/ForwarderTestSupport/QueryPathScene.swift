@@ -48,7 +48,7 @@ final class QueryPathScene {
     rules: [(String, RouteAction)] = [], clients: [String] = [], hosts: String = "", hasLocalDNS: Bool = true,
     searchDomains: [String] = [],
     allow: [String] = ["127.0.0.0/8", "::1/128"], maxUDPPayload: Int = 1232, cacheEnabled: Bool = true,
-    rateLimit: Int = 0
+    rateLimit: Int = 0, designated: DesignatedResolver? = nil
   ) throws {
     network = CurrentNetwork(of: cache)
     let table = RouteTable(
@@ -62,7 +62,8 @@ final class QueryPathScene {
       hosts: try HostsFile(octets: Array(hosts.utf8)),
       settings: SpecialNamesSettings(
         searchDomains: try searchDomains.map { try #require(DomainName(text: $0)) }, searchRoute: Route.Number.search,
-        networkRoute: hasLocalDNS ? Route.Number.network : nil, portalRoute: hasLocalDNS ? Route.Number.portal : nil))
+        networkRoute: hasLocalDNS ? Route.Number.network : nil, portalRoute: hasLocalDNS ? Route.Number.portal : nil,
+        designated: designated))
     let prepared = PreparedAnswers(table.localAnswers)
     tables = QueryTables(
       access: AccessPolicy(try allow.map { try #require(IPPrefix(text: $0)) }), routes: table, prepared: prepared,

@@ -11,6 +11,50 @@ import Testing
 @testable import Upstreams
 
 @Suite struct `A local answer` {
+  private func discovery(_ type: RecordType = .svcb, _ records: [[UInt8]] = [opt()]) -> RawQuery {
+    RawQuery {
+      ($0.name, $0.type, $0.records) = (RawQuery.name("_dns.resolver.arpa"), type.rawValue, records)
+    }
+  }
+
+  private func designated(addresses: Int) -> DesignatedResolver? {
+    DesignatedResolver(
+      name: DomainName(text: "dns.example.com")!, https: [443], path: "/dns-query", tls: [853],
+      addresses: (0..<addresses).map { IPAddress(octets: [192, 0, 2, UInt8($0)])! })
+  }
+
+  @Test func `discovery has the encrypted listeners, and their addresses as additional records before OPT`() throws {
+    let scene = try QueryPathScene(designated: designated(addresses: 2))
+    for records in [[opt()], []] as [[[UInt8]]] {
+      let message = try scene.reply(discovery(.svcb, records))
+      #expect(message.answers.map(\.type) == [.svcb, .svcb])
+      #expect(message.answers.map(\.owner.text) == ["_dns.resolver.arpa.", "_dns.resolver.arpa."])
+      #expect(message.additionals.map(\.owner.text) == ["dns.example.com.", "dns.example.com."])
+      #expect(message.additionals.map(\.rdata) == [[192, 0, 2, 0], [192, 0, 2, 1]])
+      #expect((message.edns != nil) == !records.isEmpty)
+      #expect(message.header.aa && !message.header.tc && message.authorities.isEmpty)
+    }
+    scene.path.options = StreamOptions(keepalive: -1, isPadded: true)
+    let padded = try scene.reply(discovery(.svcb, [opt(option(12))]), .dot)
+    #expect(padded.additionals.count == 2 && padded.edns?.option(.padding) != nil)
+  }
+
+  @Test func `a truncated discovery has no additional records, and one for HTTPS is NODATA`() throws {
+    let scene = try QueryPathScene(designated: designated(addresses: 200))
+    let cut = try scene.reply(discovery())
+    #expect(cut.header.tc && cut.answers.isEmpty && cut.additionals.isEmpty && cut.edns != nil)
+    let whole = try scene.reply(discovery(), .tcp)
+    #expect(whole.answers.count == 2 && whole.additionals.isEmpty)
+    let other = try scene.reply(discovery(.https))
+    #expect(other.responseCode == .noError && other.answers.isEmpty && other.additionals.isEmpty)
+    #expect(other.authorities.map(\.owner.text) == ["resolver.arpa."])
+  }
+
+  @Test(.enabled(if: AllocationTrap.isAvailable)) func `discovery allocates nothing`() throws {
+    let scene = try QueryPathScene(designated: designated(addresses: 2))
+    #expect(scene.allocations(for: discovery().octets) == .clean)
+  }
+
   @Test func `QTYPE ANY is answered with HINFO for any name, with and without RD`() throws {
     let scene = try QueryPathScene()
     for (name, flags) in [("www.example.com", 0x0100), ("", 0x0100), ("deep.below.example.org", 0)]

@@ -133,6 +133,7 @@ private struct Model {
         ?? (type == .a ? .records(["192.0.0.170", "192.0.0.171"]) : .noData(zone.text))
     case .portal: .route(settings.portalRoute!)
     case .router: .route(settings.routerRoute!)
+    case .discovery, .ownName: preconditionFailure("settings with encrypted listeners have no model")
     }
   }
 }

@@ -13,7 +13,7 @@ public struct Question: Hashable, Sendable {
 }
 
 /// A resource record of class IN (RFC 1035 section 4.1.3).
-public struct ResourceRecord: Equatable, Sendable {
+public struct ResourceRecord: Hashable, Sendable {
   public var owner: DomainName
   public var type: RecordType
   /// Seconds, 0…2³¹−1 (RFC 2181 section 8).

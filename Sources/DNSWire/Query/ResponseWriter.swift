@@ -113,6 +113,13 @@ public enum ResponseWriter {
     return writeStreamOptions(query, limits, opt: end, end: end + optLength, output)
   }
 
+  /// Counts additional records that are the end of the body of a completed response; a truncated one has none.
+  @_noAllocation
+  public static func count(additionals: UInt16, in output: UnsafeMutablePointer<UInt8>) {
+    guard load(output, 2) & HeaderFlag.tc == 0 else { return }
+    store(load(output, 10) &+ additionals, output, 10)
+  }
+
   /// The records of a truncated response to a query for addresses: part of the RRset may stay in it (RFC 2181 section 9),
   /// for clients that do not repeat the query over TCP. They are whole records from the start of the answer section, so
   /// that every compression pointer leads to a record before it.

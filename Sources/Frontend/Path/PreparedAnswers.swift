@@ -9,6 +9,11 @@ package final class PreparedAnswers: @unchecked Sendable {
   private struct Prepared {
     var head: ResponseHead
     var body: UnsafeMutablePointer<UInt8>
+    /// Records of the additional section, behind those of the body's other sections.
+    var additionals: UInt16
+    /// The answer to other QTYPEs than `type`, or -1 for this one.
+    var otherTypes: Int32
+    var type: UInt16
   }
 
   private let prepared: UnsafeMutablePointer<Prepared>
@@ -32,11 +37,19 @@ package final class PreparedAnswers: @unchecked Sendable {
   }
 
   /// Writes the body of answer `index` to `output`, or as much as `capacity` allows, and fills `head`.
+  ///
+  /// - Parameter type: QTYPE.
+  /// - Returns: the number of additional records at the end of the body, which `head` does not count.
   @_noAllocation
-  func copy(_ index: UInt32, to output: UnsafeMutablePointer<UInt8>, capacity: Int, _ head: inout ResponseHead) {
-    let entry = prepared + Int(index)
+  func copy(
+    _ index: UInt32, for type: UInt16, to output: UnsafeMutablePointer<UInt8>, capacity: Int,
+    _ head: inout ResponseHead
+  ) -> UInt16 {
+    var entry = prepared + Int(index)
+    if entry.pointee.otherTypes >= 0, entry.pointee.type != type { entry = prepared + Int(entry.pointee.otherTypes) }
     head = entry.pointee.head
     hot_copy(output, entry.pointee.body, head.bodyLength <= capacity ? head.bodyLength : capacity)
+    return entry.pointee.additionals
   }
 
   /// The answer to a query of type ANY (RFC 8482 section 4.2).
@@ -49,7 +62,9 @@ package final class PreparedAnswers: @unchecked Sendable {
     let octets = body(of: answer)
     let longest = 65_535 - ResponseWriter.overhead
     var head = ResponseHead(responseCode: ResponseCode.servFail.rawValue)
+    var additionals: UInt16 = 0
     if octets.count <= longest {
+      additionals = UInt16(answer.additionals.count)
       head.responseCode = answer.responseCode.rawValue
       head.isAuthoritative = answer.isAuthoritative
       head.answers = UInt16(answer.records.count)
@@ -61,7 +76,9 @@ package final class PreparedAnswers: @unchecked Sendable {
     octets.withUnsafeBufferPointer { source in
       if let base = source.baseAddress { body.update(from: base, count: head.bodyLength) }
     }
-    return Prepared(head: head, body: body)
+    return Prepared(
+      head: head, body: body, additionals: additionals, otherTypes: answer.otherTypes.map { Int32($0) } ?? -1,
+      type: answer.records.first?.type.rawValue ?? 0)
   }
 
   /// The records in wire form, valid behind any question. Their offset depends on the length of QNAME, so QNAME is the
@@ -89,6 +106,9 @@ package final class PreparedAnswers: @unchecked Sendable {
     if let owner {
       let soa = SyntheticSOA.record(.root, ttl: LocalAnswer.ttl)
       append(owner: owner, type: soa.type, ttl: soa.ttl, rdata: soa.rdata)
+    }
+    for record in answer.additionals {
+      append(owner: record.owner.octets, type: record.type, ttl: record.ttl, rdata: record.rdata)
     }
     return octets
   }

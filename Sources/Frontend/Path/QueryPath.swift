@@ -273,11 +273,15 @@ package final class QueryPath {
   ) -> QueryOutcome {
     let limits = limits(transport)
     var head = ResponseHead()
-    let start = query.questionEnd
-    prepared._withUnsafeGuaranteedRef { $0.copy(index, to: output + start, capacity: limits.size - start, &head) }
+    let (start, type) = (query.questionEnd, query.type)
+    let additionals = prepared._withUnsafeGuaranteedRef {
+      $0.copy(index, for: type, to: output + start, capacity: limits.size - start, &head)
+    }
     let fate = head.extendedError == ExtendedError.blocked.rawValue ? QueryFate.blocked : .local
     note(fate, code: head.responseCode, over: transport)
-    return .reply(ResponseWriter.complete(query, of: message.span, head, limits, into: output))
+    let length = ResponseWriter.complete(query, of: message.span, head, limits, into: output)
+    if additionals > 0 { ResponseWriter.count(additionals: additionals, in: output) }
+    return .reply(length)
   }
 
   @_noAllocation
