@@ -89,7 +89,7 @@ let layer2: [Target] =
   module("HTTPDNS", ["DNSWire", "Ciphers", "Configuration", "HTTPMessage", "JSON"], data: true)
   + module("MessageCache", ["DNSWire", "CHotPath"])
   + module("Routing", ["DNSWire", "FairShares", "Files", "Lists", "PublicSuffixes"])
-  + module("Listener", ["EventLoop", "FairShares", "CSocket", "CEvent"])
+  + module("Listener", ["EventLoop", "FairShares", "Streams", "CSocket", "CEvent"])
   + module(
     "HTTPClient", ["EventLoop", "HTTPMessage", "Streams", "FairShares", "CCurl", "CHTTP2", "CTLS", "CProcess"],
     tests: ["TLSTestSupport"])

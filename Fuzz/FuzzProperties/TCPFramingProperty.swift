@@ -1,6 +1,5 @@
 // TCPFramingProperty.swift -- whatever the split, a stream's messages arrive whole and in order, and so do the answers.
 
-import CEvent
 import EventLoop
 import Glibc
 import Listener
@@ -80,7 +79,7 @@ private final class Talk {
     precondition(outcome == 0, "no pair of sockets: errno \(errno)")
     peer = pair[1]
     connection = TCPConnection(
-      pair[0], SocketAddress(text: "127.0.0.1:4242")!, loop, TCPConnectionTable(limits: limits)
+      pair[0], SocketAddress(text: "127.0.0.1:4242")!, nil, loop, TCPConnectionTable(limits: limits)
     ) { [unowned self] connection, message in accept(connection, message) }
   }
 
@@ -115,7 +114,7 @@ private final class Talk {
 
   /// Lets the connection do what it can, and takes what it sends.
   func turn() {
-    event_base_loop(loop.base, EVLOOP_NONBLOCK)
+    loop.turnOnce()
     var buffer = [UInt8](repeating: 0, count: 0x4000)
     while case let count = recv(peer, &buffer, buffer.count, 0), count > 0 { received += buffer[..<count] }
   }
@@ -123,7 +122,7 @@ private final class Talk {
   /// Sends FIN, and lets the connection end.
   func finish() {
     shutdown(peer, Int32(SHUT_WR))
-    // A turn reads as much as a bufferevent does at once: 100 turns read more than the buffers hold.
+    // 100 turns read more than the buffers hold.
     for _ in 0..<100 where isOpen {
       turn()
       answerHeld()

@@ -102,20 +102,29 @@ public final class EventLoop: Loop, @unchecked Sendable {
   public func run() {
     hasEnded.store(false, ordering: .relaxed)
     thread.store(pthread_self(), ordering: .relaxed)
-    while !stopRequested.load(ordering: .acquiring) {
-      runJobs()
-      onWait?()
-      armTimer()
-      isNowStale = true
-      event_base_loop(base, shared.isEmpty ? EVLOOP_ONCE : EVLOOP_ONCE | EVLOOP_NONBLOCK)
-      turns.wrappingAdd(1, ordering: .relaxed)
-      timers.fire(now: now)
-      onTurn?()
-      runShared()
-    }
+    while !stopRequested.load(ordering: .acquiring) { turn(mayWait: true) }
     runJobs()
     onWait?()
     hasEnded.store(true, ordering: .releasing)
+  }
+
+  /// Runs one turn on the calling thread without waiting, for tests that step through what happens.
+  package func turnOnce() {
+    thread.store(pthread_self(), ordering: .relaxed)
+    turn(mayWait: false)
+  }
+
+  private func turn(mayWait: Bool) {
+    runJobs()
+    onWait?()
+    armTimer()
+    isNowStale = true
+    event_base_loop(base, mayWait && shared.isEmpty ? EVLOOP_ONCE : EVLOOP_ONCE | EVLOOP_NONBLOCK)
+    turns.wrappingAdd(1, ordering: .relaxed)
+    timers.fire(now: now)
+    onTurn?()
+    // Streams are read there: what they have queued must not wait for the next event.
+    if runShared() { onTurn?() }
   }
 
   /// Ends `run` after the current turn. Any thread.
@@ -156,15 +165,16 @@ public final class EventLoop: Loop, @unchecked Sendable {
   /// Runs `action` in this turn or a later one, when all that was queued before has run.
   public func queue(_ action: @escaping () -> Void) { shared.append(action) }
 
-  private func runShared() {
-    guard let first = shared.next() else { return }
+  /// Returns whether there was anything to run.
+  private func runShared() -> Bool {
+    guard let first = shared.next() else { return false }
     let end = preciseNow + SharedTime.inTurn
     var action = first
     while true {
       action()
       // What an action resumes is part of it.
       runJobs()
-      guard preciseNow < end, let next = shared.next() else { return }
+      guard preciseNow < end, let next = shared.next() else { return true }
       action = next
     }
   }

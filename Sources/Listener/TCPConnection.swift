@@ -1,10 +1,13 @@
-// TCPConnection.swift -- a client's connection: framing, pipelined queries, answers in any order.
+// TCPConnection.swift -- a client's connection, plain or with TLS: framing, pipelined queries, answers in any order.
 //
-// The table owns it until it is closed. A client's FIN ends reading only: queries in flight are still answered.
+// The table owns it until it is closed. A client's FIN or close_notify ends reading only: its queries are still answered.
+//
+// The connections of a table share what they read into, and what answers are gathered in: those that are given while a
+// client's queries are read leave in one write. A connection that waits for queries has no buffer of its own.
 
-import CEvent
 import EventLoop
 import Glibc
+import Streams
 
 /// A client's connection. Loop thread only.
 public final class TCPConnection {
@@ -12,9 +15,16 @@ public final class TCPConnection {
   private let loop: EventLoop
   private let table: TCPConnectionTable
   private let handler: TCPListener.Handler
-  private var buffers: OpaquePointer?
+  private var stream: ByteStream?
   private var inFlight = 0
+  /// False when no more queries are taken: the server ends.
   private var isReading = true
+  private var hasInputEnded = false
+  /// Whether queries of this connection are being read, so that answers are gathered.
+  private var isInTurn = false
+  private var isGoingOn = false
+  /// What was read and is not handled: the beginning of a query, or queries that wait for room.
+  private var rest: [UInt8] = []
   private var place = -1
 
   /// Queries in flight on one connection at which reading pauses.
@@ -24,27 +34,27 @@ public final class TCPConnection {
   /// Octets of unsent answers at which the connection is closed: answers to queries in flight still add up after the pause.
   private static let mostUnsentInAll = 4 << 20
 
-  package init?(
-    _ descriptor: Int32, _ client: SocketAddress, _ loop: EventLoop, _ table: TCPConnectionTable,
-    _ handler: @escaping TCPListener.Handler
+  /// Takes over a socket that does not block.
+  ///
+  /// - Parameter tls: a TLS connection over it, before its handshake; nil for plain TCP.
+  @discardableResult
+  package init(
+    _ descriptor: Int32, _ client: SocketAddress, _ tls: TLSConnection? = nil, _ loop: EventLoop,
+    _ table: TCPConnectionTable, _ handler: @escaping TCPListener.Handler
   ) {
-    guard let buffers = bufferevent_socket_new(loop.base, descriptor, Int32(BEV_OPT_CLOSE_ON_FREE.rawValue)) else {
-      return nil
-    }
     self.client = client
     self.loop = loop
     self.table = table
     self.handler = handler
-    self.buffers = buffers
-    let context = Unmanaged.passUnretained(self).toOpaque()
-    bufferevent_setcb(buffers, connectionCanRead, connectionHasWritten, connectionEvent, context)
-    bufferevent_setwatermark(buffers, Int16(EV_READ), 0, 2 * (2 + 65535))
-    bufferevent_enable(buffers, Int16(EV_READ | EV_WRITE))
+    // The stream's end is the connection's.
+    stream = ByteStream(descriptor, tls, as: .server, into: table.buffers.input, on: loop) { [weak self] in
+      self?.handle($0)
+    }
     place = table.add(self, on: loop)
   }
 
   /// Whether answers can still be sent.
-  public var isOpen: Bool { buffers != nil }
+  public var isOpen: Bool { stream != nil }
 
   /// The current idle timeout, for connections with nothing in flight.
   public var idleTimeout: Duration { table.idleTimeout }
@@ -52,111 +62,194 @@ public final class TCPConnection {
   /// Sends the response to one query of this connection.
   public func send(_ response: UnsafeBufferPointer<UInt8>) {
     inFlight -= 1
-    guard let buffers else { return }
+    guard let stream else { return }
     table.use(place)
-    var length = UInt16(response.count).bigEndian
-    bufferevent_write(buffers, &length, 2)
-    bufferevent_write(buffers, response.baseAddress, response.count)
-    if evbuffer_get_length(bufferevent_get_output(buffers)) > TCPConnection.mostUnsentInAll { return close() }
-    if isReading { readMore() } else { closeWhenDone() }
+    if isInTurn { table.buffers.gather(response, for: stream) } else { table.buffers.send(response, over: stream) }
+    if stream.unsent > TCPConnection.mostUnsentInAll { return close() }
+    if !isInTurn { proceed() }
   }
 
   /// Drops one query without an answer.
   public func discard() {
     inFlight -= 1
-    noteWhetherIdle()
-    if isReading { readMore() } else { closeWhenDone() }
+    if !isInTurn { proceed() }
   }
 
   /// Stops reading, and closes when all queries in flight are answered and all answers are sent.
   public func drain() {
     isReading = false
-    if let buffers { bufferevent_disable(buffers, Int16(EV_READ)) }
-    closeWhenDone()
+    stream?.pause()
+    rest = []
+    if !isInTurn { proceed() }
   }
 
   /// Closes at once.
   public func close() {
-    guard let buffers else { return }
-    self.buffers = nil
-    bufferevent_free(buffers)
+    guard let stream else { return }
+    if isInTurn { table.buffers.discard() }
+    isInTurn = false
+    self.stream = nil
+    stream.close()
     table.remove(place)
   }
 
-  fileprivate func canRead() {
-    guard let buffers, isReading, let input = bufferevent_get_input(buffers) else { return }
-    while isOpen, isReading, hasRoom {
-      guard evbuffer_get_length(input) >= 2, let head = evbuffer_pullup(input, 2) else { return }
-      let length = Int(head[0]) << 8 | Int(head[1])
-      guard length >= 12 else { return close() }
-      guard evbuffer_get_length(input) >= 2 + length, let frame = evbuffer_pullup(input, 2 + length) else { return }
+  private func handle(_ report: ByteStream.Report) {
+    switch report {
+    case .connected: break
+    case .octets(let octets): read(octets)
+    case .readTurnEnded: endTurn()
+    case .drained:
+      table.use(place)
+      proceed()
+    case .inputEnded:
+      hasInputEnded = true
+      endTurn()
+    case .ended: close()
+    }
+  }
+
+  // MARK: - Reading
+
+  private func read(_ octets: UnsafeBufferPointer<UInt8>) {
+    isInTurn = true
+    if rest.isEmpty {
+      let handled = handleQueries(octets)
+      if isOpen, handled < octets.count { rest = Array(octets[handled...]) }
+    } else {
+      rest.append(contentsOf: octets)
+      handleRest()
+    }
+  }
+
+  private func handleRest() {
+    guard startsWithQuery(rest) else { return }
+    let octets = rest
+    rest = []
+    let handled = octets.withUnsafeBufferPointer { handleQueries($0) }
+    if isOpen, isReading, handled < octets.count { rest = Array(octets[handled...]) }
+  }
+
+  /// Whether a whole query is there, or a length that no query has.
+  private func startsWithQuery(_ octets: [UInt8]) -> Bool {
+    guard octets.count >= 2 else { return false }
+    let length = Int(octets[0]) << 8 | Int(octets[1])
+    return length < TCPConnection.shortestQuery || octets.count >= 2 + length
+  }
+
+  /// The header.
+  private static let shortestQuery = 12
+
+  /// Passes on the whole queries at the beginning of some octets, as many as there is room for; returns their octets.
+  private func handleQueries(_ octets: UnsafeBufferPointer<UInt8>) -> Int {
+    var position = 0
+    while isOpen, isReading, octets.count - position >= 2 {
+      let length = Int(octets[position]) << 8 | Int(octets[position + 1])
+      guard length >= TCPConnection.shortestQuery else {
+        endTurn()
+        close()
+        break
+      }
+      guard octets.count - position >= 2 + length, hasRoom else { break }
       inFlight += 1
       table.use(place)
-      noteWhetherIdle()
-      handler(self, UnsafeBufferPointer(start: frame + 2, count: length))
-      guard isOpen else { return }
-      evbuffer_drain(input, 2 + length)
+      table.set(place, isIdle: false)
+      handler(self, UnsafeBufferPointer(rebasing: octets[(position + 2)..<(position + 2 + length)]))
+      position += 2 + length
     }
-    if isOpen, !hasRoom { bufferevent_disable(buffers, Int16(EV_READ)) }
-  }
-
-  fileprivate func hasWritten() {
-    guard isOpen else { return }
-    table.use(place)
-    noteWhetherIdle()
-    if isReading { readMore() } else { closeWhenDone() }
-  }
-
-  fileprivate func event(_ what: Int16) {
-    if what & Int16(BEV_EVENT_EOF) != 0, what & Int16(BEV_EVENT_ERROR) == 0 { drain() } else { close() }
+    return position
   }
 
   private var hasRoom: Bool {
-    guard let buffers else { return false }
-    return inFlight < TCPConnection.maxInFlight
-      && evbuffer_get_length(bufferevent_get_output(buffers)) < TCPConnection.mostUnsent
+    guard let stream, inFlight < TCPConnection.maxInFlight else { return false }
+    return stream.unsent < TCPConnection.mostUnsent
   }
 
-  /// Resumes reading in the next turn of the loop, so that answers given while reading do not recurse.
-  private func readMore() {
-    guard let buffers, hasRoom, bufferevent_get_enabled(buffers) & Int16(EV_READ) == 0 else { return }
-    bufferevent_enable(buffers, Int16(EV_READ))
-    bufferevent_trigger(buffers, Int16(EV_READ), Int32(BEV_TRIG_DEFER_CALLBACKS.rawValue))
+  /// Sends what was answered during the turn.
+  private func endTurn() {
+    isInTurn = false
+    guard let stream else { return }
+    table.buffers.flush(to: stream)
+    proceed()
   }
 
-  private func closeWhenDone() {
-    guard let buffers, inFlight == 0, evbuffer_get_length(bufferevent_get_output(buffers)) == 0 else { return }
-    close()
+  // MARK: - Going on
+
+  /// Does what the state allows: reads more or pauses, closes, tells the table whether the connection is idle.
+  private func proceed() {
+    guard let stream else { return }
+    let waits = startsWithQuery(rest)
+    let isIdle = inFlight == 0 && stream.unsent == 0
+    if isIdle, !waits, !isReading || hasInputEnded { return close() }
+    table.set(place, isIdle: isIdle)
+    guard isReading else { return }
+    if !hasRoom {
+      stream.pause()
+    } else if waits {
+      goOnSoon()
+    } else {
+      stream.resume()
+    }
+  }
+
+  /// Handles what waits in the next turn of the loop, so that answers given while reading do not recurse.
+  private func goOnSoon() {
+    guard !isGoingOn else { return }
+    isGoingOn = true
+    loop.inNextTurn { [weak self] in
+      guard let self else { return }
+      isGoingOn = false
+      isInTurn = true
+      handleRest()
+      endTurn()
+    }
   }
 
   /// Whether a query is waiting for its answer while the client takes all other answers.
   var waits: Bool {
-    guard let buffers else { return false }
-    return inFlight > 0 && evbuffer_get_length(bufferevent_get_output(buffers)) == 0
-  }
-
-  /// Updates the table: a connection is idle if it has no unanswered query and no unsent answer.
-  private func noteWhetherIdle() {
-    guard let buffers else { return }
-    table.set(place, isIdle: inFlight == 0 && evbuffer_get_length(bufferevent_get_output(buffers)) == 0)
+    guard let stream else { return false }
+    return inFlight > 0 && stream.unsent == 0
   }
 }
 
-private func connection(_ context: UnsafeMutableRawPointer?) -> TCPConnection {
-  Unmanaged<TCPConnection>.fromOpaque(context!).takeUnretainedValue()
-}
+/// What the connections of a loop share: each uses it only while it reads or writes. Loop thread only.
+final class TCPBuffers {
+  let input = ReadBuffer(capacity: 65_536)
+  private let output: UnsafeMutableRawBufferPointer
+  private var gathered = 0
 
-private func connectionCanRead(_: OpaquePointer?, _ context: UnsafeMutableRawPointer?) {
-  let connection = connection(context)
-  withExtendedLifetime(connection) { connection.canRead() }
-}
+  /// A length and the longest message.
+  private static let longest = 2 + 65_535
 
-private func connectionHasWritten(_: OpaquePointer?, _ context: UnsafeMutableRawPointer?) {
-  let connection = connection(context)
-  withExtendedLifetime(connection) { connection.hasWritten() }
-}
+  init() { output = .allocate(byteCount: 3 * TCPBuffers.longest, alignment: 1) }
 
-private func connectionEvent(_: OpaquePointer?, _ what: Int16, _ context: UnsafeMutableRawPointer?) {
-  let connection = connection(context)
-  withExtendedLifetime(connection) { connection.event(what) }
+  deinit { output.deallocate() }
+
+  /// Keeps a response until `flush`, or passes on what there is if there is no more room.
+  func gather(_ response: UnsafeBufferPointer<UInt8>, for stream: ByteStream) {
+    if gathered + TCPBuffers.longest > 2 * TCPBuffers.longest { flush(to: stream) }
+    gathered += frame(response).count
+  }
+
+  /// Passes on what was gathered.
+  func flush(to stream: ByteStream) {
+    guard gathered > 0 else { return }
+    stream.write(UnsafeRawBufferPointer(rebasing: output[..<gathered]))
+    gathered = 0
+  }
+
+  /// Forgets what was gathered, for a connection that is closed.
+  func discard() { gathered = 0 }
+
+  /// Sends a response, also while those to another connection are gathered.
+  func send(_ response: UnsafeBufferPointer<UInt8>, over stream: ByteStream) {
+    stream.write(UnsafeRawBufferPointer(frame(response)))
+  }
+
+  /// Puts a length and a message behind what is gathered (RFC 1035 section 4.2.2).
+  private func frame(_ message: UnsafeBufferPointer<UInt8>) -> UnsafeMutableRawBufferPointer {
+    let frame = UnsafeMutableRawBufferPointer(rebasing: output[gathered..<(gathered + 2 + message.count)])
+    frame.storeBytes(of: UInt16(message.count).bigEndian, as: UInt16.self)
+    if let octets = message.baseAddress { (frame.baseAddress! + 2).copyMemory(from: octets, byteCount: message.count) }
+    return frame
+  }
 }

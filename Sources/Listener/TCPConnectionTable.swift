@@ -43,6 +43,8 @@ public final class TCPConnectionTable {
   public private(set) var displaced: UInt64 = 0
   /// Called for each new connection that found no free place.
   public var onShortage: ((Shortage) -> Void)?
+  /// What all connections read into and gather answers in.
+  let buffers = TCPBuffers()
   private var places = TCPPlaces()
   /// By place.
   private var connections: [TCPConnection?] = []

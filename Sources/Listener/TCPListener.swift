@@ -2,7 +2,6 @@
 //
 // Runs on the resolver's loop. Calls its owner's handler for each query; answers may come in any order.
 
-import CEvent
 import EventLoop
 import Glibc
 
@@ -16,13 +15,12 @@ public final class TCPListener {
   private let loop: EventLoop
   private let table: TCPConnectionTable
   private let handler: Handler
-  private let listener: OpaquePointer
-  private var relief: AcceptRelief?
+  private var acceptor: Acceptor?
 
   /// Called with the error number for each connection that could not be accepted.
   public var onFailure: ((Int32) -> Void)? {
-    get { relief?.onFailure }
-    set { relief?.onFailure = newValue }
+    get { acceptor?.onFailure }
+    set { acceptor?.onFailure = newValue }
   }
 
   /// - Throws: `ListenError` with the system's reason.
@@ -56,49 +54,29 @@ public final class TCPListener {
   ) throws(ListenError) {
     var on: Int32 = 1
     setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
-    guard evutil_make_socket_nonblocking(descriptor) == 0,
-      let listener = evconnlistener_new(loop.base, nil, nil, UInt32(LEV_OPT_CLOSE_ON_EXEC), 0, descriptor)
+    self.address = address
+    self.loop = loop
+    self.table = table
+    self.handler = handler
+    let flags = fcntl(descriptor, F_GETFL)
+    guard flags >= 0, fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) == 0,
+      let acceptor = Acceptor(of: descriptor, on: loop, for: self, handler: { $0.accepted($1, $2) })
     else {
       let code = errno
       close(descriptor)
       throw ListenError(address: address, transport: "tcp", code: code)
     }
-    self.address = address
-    self.loop = loop
-    self.table = table
-    self.handler = handler
-    self.listener = listener
-    relief = AcceptRelief(of: listener, on: loop)
-    let context = Unmanaged.passUnretained(self).toOpaque()
-    evconnlistener_set_cb(listener, didAccept, context)
-  }
-
-  deinit {
-    relief = nil
-    let descriptor = evconnlistener_get_fd(listener)
-    evconnlistener_free(listener)
-    close(descriptor)
+    self.acceptor = acceptor
   }
 
   /// Stops accepting; new connections wait in the socket's backlog.
-  public func stop() { relief?.stop() }
+  public func stop() { acceptor?.stop() }
 
-  fileprivate func accepted(_ descriptor: Int32, _ peer: SocketAddress) {
-    guard table.admits(peer, now: loop.now), TCPConnection(descriptor, peer, loop, table, handler) != nil else {
+  private func accepted(_ descriptor: Int32, _ peer: SocketAddress?) {
+    guard let peer, table.admits(peer, now: loop.now) else {
       close(descriptor)
       return
     }
+    TCPConnection(descriptor, peer, nil, loop, table, handler)
   }
-}
-
-private func didAccept(
-  _: OpaquePointer?, _ descriptor: Int32, _ address: UnsafeMutablePointer<sockaddr>?, _ length: Int32,
-  _ context: UnsafeMutableRawPointer?
-) {
-  var storage = sockaddr_storage()
-  withUnsafeMutableBytes(of: &storage) { raw in
-    raw.baseAddress!.copyMemory(from: address!, byteCount: min(Int(length), raw.count))
-  }
-  let listener = Unmanaged<TCPListener>.fromOpaque(context!).takeUnretainedValue()
-  listener.accepted(descriptor, SocketAddress(storage: storage, length: socklen_t(length)))
 }
