@@ -171,6 +171,7 @@ package final class Forwarder {
   /// - Throws: `StartError.listen` if an address cannot be bound, `StartError.other` for any other failure. An IPv6
   ///   address that the machine does not have is only logged.
   package func bind() throws(StartError) -> [ListeningAddress] {
+    if let remark = configuration.encrypted.remark { throw .other(remark) }
     let sockets = try clients.bind(configuration.listen, logger) { socket in
       try UDPPort(
         UDPListener(on: socket, responseSize: configuration.listen.maxUDPPayload + ResponseWriter.overhead),
