@@ -44,7 +44,9 @@ public final class DoHTargetProperty: Property {
       return withUnsafeBytes(of: &get) { method in
         let head = DoHRequestHead(
           method: method.bindMemory(to: UInt8.self), target: octets, host: none, contentType: none, contentLength: nil)
-        guard case .message(let message)? = try? DoHRequest.read(head, to: site, isKnown: { $0.isEmpty }) else { return nil }
+        guard case .message(let message)? = try? DoHRequest.read(head, to: site, isKnown: { $0.isEmpty }) else {
+          return nil
+        }
         return Array(message)
       }
     }

@@ -50,7 +50,7 @@ package enum DoHRequest {
   /// A question of the JSON interface: the query string, for `JSONQuestion`.
   case json(UnsafeBufferPointer<UInt8>)
 
-  /// Reads the head of a request.
+  /// Checks the head of a request, in the order above. Overwrites `dns=` in it.
   ///
   /// - Parameter isKnown: whether the token behind the path is a valid one; it is empty where there is none. Without
   ///   tokens: `{ $0.isEmpty }`.

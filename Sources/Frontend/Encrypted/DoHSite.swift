@@ -5,11 +5,10 @@ import DNSWire
 import FairShares
 
 /// The hosts and paths of one kind of listener. Immutable; any thread; its checks do not allocate.
-package final class DoHSite: @unchecked Sendable {
-  // In separate memory: the hot path may not use arrays.
-  private let path: UnsafeBufferPointer<UInt8>
-  private let name: UnsafeBufferPointer<UInt8>
-  private let addresses: UnsafeBufferPointer<IPNumber>
+package final class DoHSite: Sendable {
+  private let path: [UInt8]
+  private let name: [UInt8]
+  private let addresses: [IPNumber]
   private let hasJSON: Bool
   /// Whether requests must name an address or `localhost` where there is no name.
   private let isPlain: Bool
@@ -24,71 +23,38 @@ package final class DoHSite: @unchecked Sendable {
   ///     family: a page in a browser cannot give itself the address of another machine as its host.
   ///   - isPlain: whether the listeners have no TLS.
   package init(path: String, hasJSON: Bool, name: DomainName?, addresses: [IPAddress], isPlain: Bool) {
-    func copy<Element>(_ elements: some Collection<Element>) -> UnsafeBufferPointer<Element> {
-      let memory = UnsafeMutableBufferPointer<Element>.allocate(capacity: elements.count)
-      _ = memory.initialize(from: elements)
-      return UnsafeBufferPointer(memory)
-    }
     let wildcards = addresses.filter { $0.octets.allSatisfy { $0 == 0 } }
-    self.path = copy(path.utf8)
-    self.name = copy(name.map { Array($0.lowercased.text.utf8.dropLast()) } ?? [])
-    self.addresses = copy(
-      addresses.filter { !wildcards.contains($0) }.map { IPNumber(octets: $0.unmapped.octets) })
+    self.path = Array(path.utf8)
+    self.name = name.map { Array($0.lowercased.text.utf8.dropLast()) } ?? []
+    self.addresses = addresses.filter { !wildcards.contains($0) }.map { IPNumber(octets: $0.unmapped.octets) }
     self.hasJSON = hasJSON
     self.isPlain = isPlain
     hasEveryIPv4 = wildcards.contains { !$0.isIPv6 }
     hasEveryIPv6 = wildcards.contains { $0.isIPv6 }
   }
 
-  deinit {
-    path.deallocate()
-    name.deallocate()
-    addresses.deallocate()
-  }
-
   /// Whether a request with that `Host` or `:authority` is meant for this server: with a name, that or an address of the
   /// server's, with any port and in any case; without a name, anything over TLS, else an address or `localhost`.
-  @_noAllocation
   func serves(_ host: UnsafeBufferPointer<UInt8>) -> Bool {
-    if name.count == 0, !isPlain { return true }
     let host = RequestHost(host)
-    if host.isEqual(name.count == 0 ? ("localhost" as StaticString).octets : name) { return true }
-    guard let address = host.address else { return false }
-    if name.count == 0 { return true }
-    if address.isIPv6 ? hasEveryIPv6 : hasEveryIPv4 { return true }
-    var index = 0
-    while index < addresses.count {
-      let known = addresses[index]
-      if known.high == address.high, known.low == address.low, known.isIPv6 == address.isIPv6 { return true }
-      index += 1
+    guard !name.isEmpty else {
+      return !isPlain || host.isEqual(("localhost" as StaticString).octets) || host.address != nil
     }
+    if name.withUnsafeBufferPointer({ host.isEqual($0) }) { return true }
+    guard let address = host.address else { return false }
+    if address.isIPv6 ? hasEveryIPv6 : hasEveryIPv4 { return true }
+    // `contains` allocates in a debug build.
+    for index in addresses.indices where addresses[index] == address { return true }
     return false
   }
 
   /// What the path of a target leads to.
-  @_noAllocation
   func place(of target: UnsafeBufferPointer<UInt8>) -> DoHPlace {
     let end = target.offset(of: UInt8(ascii: "?"))
-    var place = place(of: target.part(0, end), after: path, isJSON: false)
-    if !place.exists, hasJSON {
-      place = self.place(of: target.part(0, end), after: ("/resolve" as StaticString).octets, isJSON: true)
-    }
+    let path = target.part(0, end)
+    var place = self.path.withUnsafeBufferPointer { DoHPlace(path, after: $0, isJSON: false) }
+    if !place.exists, hasJSON { place = DoHPlace(path, after: ("/resolve" as StaticString).octets, isJSON: true) }
     place.queryStart = end < target.count ? end + 1 : end
-    return place
-  }
-
-  @_noAllocation
-  private func place(
-    of path: UnsafeBufferPointer<UInt8>, after known: UnsafeBufferPointer<UInt8>, isJSON: Bool
-  ) -> DoHPlace {
-    var place = DoHPlace(isJSON: isJSON)
-    guard path.begins(with: known) else { return place }
-    if path.count == known.count {
-      place.exists = true
-    } else if path[known.count] == UInt8(ascii: "/"), path.count > known.count + 1 {
-      place.exists = true
-      place.token = path.part(known.count + 1, path.count)
-    }
     return place
   }
 }
@@ -104,8 +70,18 @@ struct DoHPlace {
   /// Where the query string begins in the target; its end without one.
   var queryStart = 0
 
+  /// - Parameter known: the path that the token stands behind.
   @_noAllocation
-  init(isJSON: Bool) { self.isJSON = isJSON }
+  init(_ path: UnsafeBufferPointer<UInt8>, after known: UnsafeBufferPointer<UInt8>, isJSON: Bool) {
+    self.isJSON = isJSON
+    guard path.begins(with: known) else { return }
+    if path.count == known.count {
+      exists = true
+    } else if path[known.count] == UInt8(ascii: "/"), path.count > known.count + 1 {
+      exists = true
+      token = path.part(known.count + 1, path.count)
+    }
+  }
 }
 
 /// A host without its port (RFC 3986 section 3.2.2).

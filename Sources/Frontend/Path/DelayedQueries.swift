@@ -27,7 +27,8 @@ final class DelayedQueries {
   ///   - answer: gets the query afterwards.
   /// - Returns: whether there is room for it. If not, `answer` is not called.
   func add(
-    _ message: UnsafeBufferPointer<UInt8>, delayedBy delay: Int64, _ answer: @escaping (UnsafeBufferPointer<UInt8>) -> Void
+    _ message: UnsafeBufferPointer<UInt8>, delayedBy delay: Int64,
+    _ answer: @escaping (UnsafeBufferPointer<UInt8>) -> Void
   ) -> Bool {
     loop.assertCurrent()
     guard octets + message.count <= DelayLimit.octets else { return false }
