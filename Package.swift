@@ -143,7 +143,8 @@ let layer3: [Target] =
   part(
     "Frontend",
     [
-      "DNSWire", "EventLoop", "Ciphers", "Files", "JSON", "Routing", "MessageCache", "Listener", "FairShares", "Telemetry",
+      "DNSWire", "EventLoop", "Ciphers", "Files", "JSON", "Routing", "MessageCache", "Listener", "FairShares",
+      "Telemetry",
       "ServiceManager", "CSocket", "CHotPath", "CEvent", logging,
     ])
   + part(

@@ -23,11 +23,15 @@ public struct DesignatedResolver: Hashable, Sendable {
   ///   - https: the ports of DNS over HTTPS, by preference.
   ///   - path: that of DNS over HTTPS: unreserved characters and slashes, the first one a slash.
   ///   - tls: the ports of DNS over TLS, by preference.
-  ///   - addresses: those of `published`, else those of the listeners. Wildcards are left out.
+  ///   - addresses: those of `published`, else those of the listeners. Each is named once; wildcards are left out, and so are
+  ///     link-local addresses, which mean nothing without an interface.
   /// - Returns: nil without a port.
   public init?(name: DomainName, https: [UInt16], path: String, tls: [UInt16], addresses: [IPAddress]) {
     self.name = name.lowercased
-    let reachable = addresses.filter { !$0.octets.allSatisfy { $0 == 0 } }
+    var reachable: [IPAddress] = []
+    for address in addresses where !address.octets.allSatisfy({ $0 == 0 }) && !address.isLinkLocal {
+      if !reachable.contains(address) { reachable.append(address) }
+    }
     self.addresses = reachable
     func hint(_ key: String, _ addresses: [IPAddress]) -> String {
       addresses.isEmpty ? "" : " \(key)=\(addresses.map(\.description).joined(separator: ","))"

@@ -83,7 +83,8 @@ package struct RoutingPlan: Sendable {
       searchDomains: searchDomains,
       searchRoute: configuration.localDNS.searchDomains == .ignore ? nil : Route.Number.search,
       networkRoute: hasLocalDNS ? Route.Number.network : nil, portalRoute: hasLocalDNS ? Route.Number.portal : nil,
-      routerRoute: hasLocalDNS ? Route.Number.router : nil)
+      routerRoute: hasLocalDNS ? Route.Number.router : nil,
+      designated: DesignatedResolver(configuration.encrypted))
     self.lists = lists(RouteRule.uses(of: rules))
     table = RouteTable(
       rules: rules, hosts: hosts, settings: settings, hostsRoutes: hostsNumbers, lists: self.lists.table)
