@@ -103,6 +103,12 @@ public final class CertificatePair: Sendable {
   /// Whether the certificate is for an IPv4 or IPv6 address, given as text.
   public func isFor(address: String) -> Bool { X509_check_ip_asc(chain[0], address, 0) == 1 }
 
+  /// Whether it has the same certificates as another one, and so the same key.
+  public func isEqual(_ other: CertificatePair?) -> Bool {
+    guard let other, other.chain.count == chain.count else { return false }
+    return zip(chain, other.chain).allSatisfy { X509_cmp($0, $1) == 0 }
+  }
+
   /// Makes a context use this pair for handshakes from now on; false without memory. Connections that exist keep what they have.
   ///
   /// - Parameter context: `SSL_CTX`. It takes references of its own.

@@ -36,6 +36,12 @@ public final class TLSConnection {
     return String(decoding: UnsafeBufferPointer(start: name, count: Int(length)), as: UTF8.self)
   }
 
+  /// The name of the server that the client has sent (SNI); nil for none.
+  public var serverName: String? { SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) } }
+
+  /// Whether the handshake has resumed an earlier session.
+  public var isResumed: Bool { SSL_session_reused(ssl) == 1 }
+
   /// The SHA-256 digest of the public key in the peer's certificate, in base64; nil without a certificate.
   public var keyDigest: String? {
     var digest = [UInt8](repeating: 0, count: 32)

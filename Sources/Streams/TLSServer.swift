@@ -1,48 +1,44 @@
 // TLSServer.swift -- the server's side of TLS: a certificate with its key, and the protocols that are spoken over it.
 
 import CTLS
+import EventLoop
 import Glibc
-
-/// Why a certificate chain and a private key cannot be used.
-public struct TLSServerFailure: Error, Equatable, CustomStringConvertible {
-  /// What is wrong with them.
-  public let reason: String
-
-  /// One human-readable line.
-  public var description: String { "the server's certificate cannot be used: \(reason)" }
-}
 
 /// What all TLS connections of a server share: TLS 1.2 and later, no renegotiation, no early data, sessions only in tickets.
 /// Loop thread only.
 public final class TLSServer {
+  /// Whether the server goes on with a client that names this server (SNI), or none: otherwise the handshake ends with the
+  /// alert `unrecognized_name`, before a certificate is sent.
+  public var accepts: (_ serverName: String?) -> Bool = { _ in true }
+  /// The time for the life of ticket keys.
+  var clock: () -> BootInstant = { BootInstant.now }
   private let context: OpaquePointer
   private let emptyRecordsIndex: Int32
   /// The protocols in their form on the wire (RFC 7301 section 3.1).
   private let protocols: [UInt8]
+  private var keys = TicketKeys()
 
-  /// - Parameters:
-  ///   - certificateChain: the server's certificate, then the certificates up to that of the CA, as PEM.
-  ///   - privateKey: the key of the first certificate, as PEM without a passphrase.
-  ///   - protocols: protocols in order of preference (RFC 7301). The handshake with a client that offers only others fails; a
-  ///     client that offers none is served.
-  /// - Throws: `TLSServerFailure` if the texts are not PEM, or the key is not the certificate's.
-  public init(
-    certificateChain: [UInt8], privateKey: [UInt8], protocols: [String]
-  ) throws(TLSServerFailure) {
-    guard let context = ctls_server_context() else { throw TLSServerFailure(reason: "no TLS context") }
+  /// Nil without memory.
+  ///
+  /// - Parameter protocols: protocols in order of preference (RFC 7301). The handshake with a client that offers only others
+  ///   fails; a client that offers none is served.
+  public init?(_ pair: CertificatePair, protocols: [String]) {
+    guard let context = ctls_server_context() else { return nil }
     self.context = context
     self.protocols = protocols.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }
     emptyRecordsIndex = ctls_bound_work(UnsafeMutableRawPointer(context))
-    if !protocols.isEmpty {
-      SSL_CTX_set_alpn_select_cb(context, selectProtocol, Unmanaged.passUnretained(self).toOpaque())
-    }
-    // What is wrong with a certificate here must not surface in a later handshake.
-    defer { ERR_clear_error() }
-    try useChain(certificateChain)
-    try useKey(privateKey)
+    SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20")
+    guard pair.use(in: context) else { return nil }
+    ctls_set_context_owner(context, Unmanaged.passUnretained(self).toOpaque())
+    if !protocols.isEmpty { SSL_CTX_set_alpn_select_cb(context, selectProtocol, nil) }
+    ctls_on_server_name(context, judgeServerName)
+    SSL_CTX_set_tlsext_ticket_key_evp_cb(context, useTicketKey)
   }
 
   deinit { SSL_CTX_free(context) }
+
+  /// Uses another certificate for handshakes from now on; connections that exist keep theirs. False without memory.
+  public func use(_ pair: CertificatePair) -> Bool { pair.use(in: context) }
 
   /// Returns a connection over an accepted socket, before its handshake; nil without memory.
   public func connection(over descriptor: Int32) -> TLSConnection? {
@@ -53,27 +49,9 @@ public final class TLSServer {
     return connection
   }
 
-  private func useChain(_ pem: [UInt8]) throws(TLSServerFailure) {
-    guard let source = BIO_new_mem_buf(pem, Int32(pem.count)) else { throw TLSServerFailure(reason: "no memory") }
-    defer { BIO_free(source) }
-    guard let first = PEM_read_bio_X509(source, nil, nil, nil) else { throw TLSServerFailure(reason: "no PEM text") }
-    defer { X509_free(first) }
-    guard SSL_CTX_use_certificate(context, first) == 1 else { throw TLSServerFailure(reason: "refused by OpenSSL") }
-    while let next = PEM_read_bio_X509(source, nil, nil, nil) {
-      if ctls_add_chain(context, next) != 1 { X509_free(next) }
-    }
-  }
-
-  private func useKey(_ pem: [UInt8]) throws(TLSServerFailure) {
-    guard let source = BIO_new_mem_buf(pem, Int32(pem.count)) else { throw TLSServerFailure(reason: "no memory") }
-    defer { BIO_free(source) }
-    guard let key = PEM_read_bio_PrivateKey(source, nil, nil, nil) else {
-      throw TLSServerFailure(reason: "the key is no PEM text")
-    }
-    defer { EVP_PKEY_free(key) }
-    guard SSL_CTX_use_PrivateKey(context, key) == 1, SSL_CTX_check_private_key(context) == 1 else {
-      throw TLSServerFailure(reason: "the key is not the certificate's")
-    }
+  /// The server of a connection, which holds it.
+  fileprivate static func of(_ ssl: OpaquePointer?) -> TLSServer {
+    Unmanaged<TLSServer>.fromOpaque(ctls_context_owner(ssl)).takeUnretainedValue()
   }
 
   /// Chooses among the client's offers, in the order of preference of the server.
@@ -102,13 +80,48 @@ public final class TLSServer {
       return SSL_TLSEXT_ERR_ALERT_FATAL
     }
   }
+
+  /// Encrypts or decrypts a ticket; returns what OpenSSL's callback returns.
+  fileprivate func ticket(
+    _ name: UnsafeMutablePointer<UInt8>, _ vector: UnsafeMutablePointer<UInt8>, _ cipher: OpaquePointer?,
+    _ mac: OpaquePointer?, encrypts: Bool
+  ) -> Int32 {
+    if encrypts {
+      guard var key = keys.forNewTicket(at: clock()) else { return -1 }
+      withUnsafeBytes(of: &key.name) {
+        name.update(from: $0.baseAddress!.assumingMemoryBound(to: UInt8.self), count: $0.count)
+      }
+      return ctls_use_ticket_key(&key, 1, vector, cipher, mac) == 1 ? 1 : -1
+    }
+    switch keys.find(name, at: clock()) {
+    case nil: return 0
+    case .current(var key): return ctls_use_ticket_key(&key, 0, vector, cipher, mac) == 1 ? 1 : -1
+    // 2: with a new ticket for the client.
+    case .previous(var key): return ctls_use_ticket_key(&key, 0, vector, cipher, mac) == 1 ? 2 : -1
+    }
+  }
 }
 
 /// OpenSSL's callback for ALPN. The server outlives its connections.
 private func selectProtocol(
-  _: OpaquePointer?, _ chosen: UnsafeMutablePointer<UnsafePointer<UInt8>?>?, _ length: UnsafeMutablePointer<UInt8>?,
-  _ offered: UnsafePointer<UInt8>?, _ count: UInt32, _ server: UnsafeMutableRawPointer?
+  ssl: OpaquePointer?, _ chosen: UnsafeMutablePointer<UnsafePointer<UInt8>?>?, _ length: UnsafeMutablePointer<UInt8>?,
+  _ offered: UnsafePointer<UInt8>?, _ count: UInt32, _: UnsafeMutableRawPointer?
 ) -> Int32 {
-  Unmanaged<TLSServer>.fromOpaque(server!).takeUnretainedValue().select(
-    chosen!, length!, from: UnsafeBufferPointer(start: offered, count: Int(count)))
+  TLSServer.of(ssl).select(chosen!, length!, from: UnsafeBufferPointer(start: offered, count: Int(count)))
 }
+
+/// OpenSSL's callback for the name of the server.
+private func judgeServerName(
+  ssl: OpaquePointer?, _ alert: UnsafeMutablePointer<Int32>?, _: UnsafeMutableRawPointer?
+) -> Int32 {
+  let name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) }
+  guard !TLSServer.of(ssl).accepts(name) else { return SSL_TLSEXT_ERR_OK }
+  alert?.pointee = SSL_AD_UNRECOGNIZED_NAME
+  return SSL_TLSEXT_ERR_ALERT_FATAL
+}
+
+/// OpenSSL's callback for tickets.
+private func useTicketKey(
+  ssl: OpaquePointer?, _ name: UnsafeMutablePointer<UInt8>?, _ vector: UnsafeMutablePointer<UInt8>?,
+  _ cipher: OpaquePointer?, _ mac: OpaquePointer?, _ encrypts: Int32
+) -> Int32 { TLSServer.of(ssl).ticket(name!, vector!, cipher, mac, encrypts: encrypts == 1) }

@@ -26,8 +26,7 @@ private final class Fixture {
     let authority = try CertificateAuthority()
     caPath = "\(NSTemporaryDirectory())/simulator-ca-\(UUID().uuidString).pem"
     try write(authority.caCertificate, to: caPath)
-    let tls = try TLSServer(
-      certificateChain: authority.certificate, privateKey: authority.privateKey, protocols: ["http/1.1"])
+    let tls = TLSServer(authority.pair, protocols: ["http/1.1"])
     address = try simulator.serve(on: loopback)
     tlsAddress = try simulator.serve(on: loopback, tls: tls)
     thread = LoopThread(running: loop)

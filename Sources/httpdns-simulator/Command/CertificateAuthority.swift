@@ -4,13 +4,14 @@
 
 import CCrypto
 import DNSWire
+import Streams
 
 /// A new CA with one server certificate, as PEM text.
 struct CertificateAuthority {
   /// The certificate that clients have to trust.
   let caCertificate: [UInt8]
-  let certificate: [UInt8]
-  let privateKey: [UInt8]
+  /// The server's certificate with its key.
+  let pair: CertificatePair
 
   /// The names and addresses of the providers.
   static let providerNames = [
@@ -41,8 +42,10 @@ struct CertificateAuthority {
     try server.extend(NID_subject_alt_name, try CertificateAuthority.alternativeNames(names))
     try server.sign(issuer: ca, key: caKey)
     caCertificate = try ca.pem()
-    certificate = try server.pem()
-    privateKey = try serverKey.pem()
+    let (certificate, key) = (try server.pem(), try serverKey.pem())
+    do { pair = try CertificatePair(certificates: certificate, key: key, name: nil) } catch {
+      throw SimulatorError(description: "\(error)")
+    }
   }
 
   private static func alternativeNames(_ names: [String]) throws(SimulatorError) -> String {

@@ -115,8 +115,7 @@ struct SimulatorCommand: ParsableCommand {
     if !listenTls.isEmpty || caOut != nil {
       let authority = try CertificateAuthority(names: CertificateAuthority.providerNames + tlsName, age: tlsAge)
       if let caOut { try write(authority.caCertificate, to: caOut) }
-      tls = try TLSServer(
-        certificateChain: authority.certificate, privateKey: authority.privateKey, protocols: ["http/1.1"])
+      tls = TLSServer(authority.pair, protocols: ["http/1.1"])
     }
     for address in listen { say("http", try simulator.serve(on: address).description) }
     for address in listenTls { say("https", try simulator.serve(on: address, tls: tls).description) }
