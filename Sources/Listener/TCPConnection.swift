@@ -10,8 +10,9 @@ import Glibc
 import Streams
 
 /// A client's connection. Loop thread only.
-public final class TCPConnection {
+public final class TCPConnection: PlacedConnection {
   public let client: SocketAddress
+  public var mark = 0
   private let loop: EventLoop
   private let table: TCPConnectionTable
   private let handler: TCPListener.Handler
@@ -26,13 +27,16 @@ public final class TCPConnection {
   /// What was read and is not handled: the beginning of a query, or queries that wait for room.
   private var rest: [UInt8] = []
   private var place = -1
+  /// Whether the TLS handshake has not ended.
+  private var shakesHands: Bool
+  private let shookHands: ShookHands
 
-  /// Queries in flight on one connection at which reading pauses.
-  private static let maxInFlight = 256
-  /// Octets of unsent answers at which reading pauses.
-  private static let mostUnsent = 1 << 20
-  /// Octets of unsent answers at which the connection is closed: answers to queries in flight still add up after the pause.
-  private static let mostUnsentInAll = 4 << 20
+  /// Called once with the outcome of the TLS handshake: whether it is complete.
+  public typealias ShookHands = (TCPConnection, Bool) -> Void
+
+  /// Octets of unsent answers at which the connection is closed, as a multiple of `TCPLimits.unsent`: answers to queries in
+  /// flight still add up after the pause.
+  private static let mostUnsentInAll = 4
 
   /// Takes over a socket that does not block.
   ///
@@ -40,21 +44,28 @@ public final class TCPConnection {
   @discardableResult
   package init(
     _ descriptor: Int32, _ client: SocketAddress, _ tls: TLSConnection? = nil, _ loop: EventLoop,
-    _ table: TCPConnectionTable, _ handler: @escaping TCPListener.Handler
+    _ table: TCPConnectionTable, _ handler: @escaping TCPListener.Handler,
+    shookHands: @escaping ShookHands = { _, _ in }
   ) {
     self.client = client
     self.loop = loop
     self.table = table
     self.handler = handler
+    self.shookHands = shookHands
+    shakesHands = tls != nil
     // The stream's end is the connection's.
     stream = ByteStream(descriptor, tls, as: .server, into: table.buffers.input, on: loop) { [weak self] in
       self?.handle($0)
     }
+    stream?.patience = table.limits.patience
     place = table.add(self, on: loop)
   }
 
   /// Whether answers can still be sent.
   public var isOpen: Bool { stream != nil }
+
+  /// The TLS connection; nil for plain TCP, and when it is closed.
+  public var tls: TLSConnection? { stream?.tls }
 
   /// The current idle timeout, for connections with nothing in flight.
   public var idleTimeout: Duration { table.idleTimeout }
@@ -65,7 +76,7 @@ public final class TCPConnection {
     guard let stream else { return }
     table.use(place)
     if isInTurn { table.buffers.gather(response, for: stream) } else { table.buffers.send(response, over: stream) }
-    if stream.unsent > TCPConnection.mostUnsentInAll { return close() }
+    if stream.unsent > TCPConnection.mostUnsentInAll * table.limits.unsent { return close() }
     if !isInTurn { proceed() }
   }
 
@@ -75,7 +86,6 @@ public final class TCPConnection {
     if !isInTurn { proceed() }
   }
 
-  /// Stops reading, and closes when all queries in flight are answered and all answers are sent.
   public func drain() {
     isReading = false
     stream?.pause()
@@ -83,7 +93,6 @@ public final class TCPConnection {
     if !isInTurn { proceed() }
   }
 
-  /// Closes at once.
   public func close() {
     guard let stream else { return }
     if isInTurn { table.buffers.discard() }
@@ -95,7 +104,7 @@ public final class TCPConnection {
 
   private func handle(_ report: ByteStream.Report) {
     switch report {
-    case .connected: break
+    case .connected: endHandshake(isComplete: true)
     case .octets(let octets): read(octets)
     case .readTurnEnded: endTurn()
     case .drained:
@@ -104,8 +113,16 @@ public final class TCPConnection {
     case .inputEnded:
       hasInputEnded = true
       endTurn()
-    case .ended: close()
+    case .ended:
+      endHandshake(isComplete: false)
+      close()
     }
+  }
+
+  private func endHandshake(isComplete: Bool) {
+    guard shakesHands else { return }
+    shakesHands = false
+    shookHands(self, isComplete)
   }
 
   // MARK: - Reading
@@ -160,8 +177,8 @@ public final class TCPConnection {
   }
 
   private var hasRoom: Bool {
-    guard let stream, inFlight < TCPConnection.maxInFlight else { return false }
-    return stream.unsent < TCPConnection.mostUnsent
+    guard let stream, inFlight < table.limits.inFlight else { return false }
+    return stream.unsent < table.limits.unsent
   }
 
   /// Sends what was answered during the turn.
@@ -204,8 +221,7 @@ public final class TCPConnection {
     }
   }
 
-  /// Whether a query is waiting for its answer while the client takes all other answers.
-  var waits: Bool {
+  public var waits: Bool {
     guard let stream else { return false }
     return inFlight > 0 && stream.unsent == 0
   }

@@ -4,6 +4,7 @@
 
 import EventLoop
 import FairShares
+import Streams
 
 /// The limits of TCP connections.
 public struct TCPLimits: Sendable {
@@ -13,12 +14,32 @@ public struct TCPLimits: Sendable {
   public var perClient: Int
   /// The idle timeout while fewer than half of the connections are open.
   public var idle: Duration
+  /// Queries in flight on one connection at which reading pauses.
+  public var inFlight = 256
+  /// Octets of unsent answers at which reading pauses.
+  public var unsent = 1 << 20
+  /// The most time for a TLS handshake, and for a client that takes none of its answers; nil for any.
+  public var patience: StreamPatience?
 
   public init(connections: Int, perClient: Int, idle: Duration) {
     self.connections = connections
     self.perClient = perClient
     self.idle = idle
   }
+}
+
+/// A connection that has a place in a table. Loop thread only.
+public protocol PlacedConnection: AnyObject {
+  /// Who is at the other end: for limits, rules and logs.
+  var client: SocketAddress { get }
+  /// A number of its owner's.
+  var mark: Int { get }
+  /// Whether a query is waiting for its answer while the client takes all other answers.
+  var waits: Bool { get }
+  /// Closes at once, and leaves the table.
+  func close()
+  /// Stops reading, and closes when all queries in flight are answered and all answers are sent.
+  func drain()
 }
 
 /// Counts the connections of all listeners, in total and per client. Loop thread only.
@@ -47,7 +68,7 @@ public final class TCPConnectionTable {
   let buffers = TCPBuffers()
   private var places = TCPPlaces()
   /// By place.
-  private var connections: [TCPConnection?] = []
+  private var connections: [(any PlacedConnection)?] = []
   private var loop: EventLoop?
   private let timer = OwnedTimer()
 
@@ -69,10 +90,11 @@ public final class TCPConnectionTable {
 
   /// Whether a new connection is admitted. May close another connection for it.
   ///
+  /// - Parameter isProxy: whether the peer passes on queries of many clients, whose number of connections says nothing.
   /// - Complexity: O(log n)
-  func admits(_ peer: SocketAddress, now: BootInstant) -> Bool {
+  public func admits(_ peer: SocketAddress, isProxy: Bool = false, now: BootInstant) -> Bool {
     let client = ClientKey(peer)
-    let isOwnLimit = places.count(of: client) >= limits.perClient
+    let isOwnLimit = !isProxy && places.count(of: client) >= limits.perClient
     guard isOwnLimit || count >= limits.connections else { return true }
     let place = isOwnLimit ? places.placeOfItsOwn(client) : places.placeOfAnother(client, now: now)
     if let onShortage, let most = places.most, let holder = connections[most.place] {
@@ -88,7 +110,8 @@ public final class TCPConnectionTable {
     return true
   }
 
-  func add(_ connection: TCPConnection, on loop: EventLoop) -> Int {
+  /// Gives a connection that was admitted its place, a number for the calls below.
+  public func add(_ connection: any PlacedConnection, on loop: EventLoop) -> Int {
     self.loop = loop
     let place = places.add(ClientKey(connection.client), now: loop.now)
     while connections.count <= place { connections.append(nil) }
@@ -97,17 +120,18 @@ public final class TCPConnectionTable {
     return place
   }
 
-  func remove(_ place: Int) {
+  /// Frees a place.
+  public func remove(_ place: Int) {
     connections[place] = nil
     places.remove(place)
     if count == 0 { timer.cancel() }
   }
 
   /// Records activity on a connection.
-  func use(_ place: Int) { if let loop { places.use(place, now: loop.now) } }
+  public func use(_ place: Int) { if let loop { places.use(place, now: loop.now) } }
 
   /// Records whether a connection is idle.
-  func set(_ place: Int, isIdle: Bool) { if let loop { places.set(place, isIdle: isIdle, now: loop.now) } }
+  public func set(_ place: Int, isIdle: Bool) { if let loop { places.set(place, isIdle: isIdle, now: loop.now) } }
 
   /// Sets the single timer for the least recently used connection. If that is used before the timer fires, the timer is set
   /// again for the remaining time.
@@ -128,13 +152,18 @@ public final class TCPConnectionTable {
     armTimer()
   }
 
+  /// Calls `body` with each connection; it may close them.
+  public func forEach(_ body: (any PlacedConnection) -> Void) {
+    for case let connection? in connections { body(connection) }
+  }
+
   /// Stops reading on every connection; each closes after its queries in flight are answered.
   public func drain() {
-    for connection in connections { connection?.drain() }
+    forEach { $0.drain() }
   }
 
   /// Closes every connection at once.
   public func closeAll() {
-    for connection in connections { connection?.close() }
+    forEach { $0.close() }
   }
 }

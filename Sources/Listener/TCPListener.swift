@@ -27,22 +27,33 @@ public final class TCPListener {
   public convenience init(
     binding address: SocketAddress, on loop: EventLoop, table: TCPConnectionTable, handler: @escaping Handler
   ) throws(ListenError) {
+    let (descriptor, bound) = try TCPListener.open(address)
+    try self.init(adopting: descriptor, boundTo: bound, on: loop, table: table, handler: handler)
+  }
+
+  /// Opens a socket that listens and does not block, whose connections send at once.
+  ///
+  /// - Returns: the socket, which is the caller's, and its address; if port 0 was given, with the port that the kernel chose.
+  /// - Throws: `ListenError` with the system's reason.
+  package static func open(
+    _ address: SocketAddress
+  ) throws(ListenError) -> (descriptor: Int32, address: SocketAddress) {
     let descriptor = socket(address.family, Int32(SOCK_STREAM.rawValue) | O_NONBLOCK | O_CLOEXEC, 0)
     guard descriptor >= 0 else { throw ListenError(address: address, transport: "tcp", code: errno) }
     var on: Int32 = 1
     let size = socklen_t(MemoryLayout<Int32>.size)
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, size)
+    // Accepted sockets inherit it.
+    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, size)
     if address.family == AF_INET6 { setsockopt(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &on, size) }
     guard address.withSockaddr({ bind(descriptor, __CONST_SOCKADDR_ARG(__sockaddr__: $0), $1) }) == 0,
-      listen(descriptor, 256) == 0
+      Glibc.listen(descriptor, 256) == 0
     else {
       let code = errno
       close(descriptor)
       throw ListenError(address: address, transport: "tcp", code: code)
     }
-    try self.init(
-      adopting: descriptor, boundTo: SocketAddress(boundTo: descriptor) ?? address, on: loop, table: table,
-      handler: handler)
+    return (descriptor, SocketAddress(boundTo: descriptor) ?? address)
   }
 
   /// Takes over a listening socket, and closes it on deinit.

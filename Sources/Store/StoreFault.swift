@@ -41,7 +41,7 @@ enum StoreFault: Error, Hashable {
     case .system(let code): return words(code)
     case .tls(let failure):
       if case .error(let code) = failure, !failure.isClosed { return TLSFailure.reason(of: code) }
-    case .closed, .handshake: break
+    case .closed, .handshake, .timeout: break
     }
     return "closed by the store"
   }

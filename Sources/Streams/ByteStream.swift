@@ -33,6 +33,21 @@ public enum StreamFailure: Error, Hashable, Sendable {
   case system(Int32)
   /// TLS failed after the handshake.
   case tls(TLSFailure)
+  /// The peer has exhausted the stream's patience.
+  case timeout
+}
+
+/// How long a peer may leave undone what it owes.
+public struct StreamPatience: Sendable {
+  /// The most time for the TLS handshake.
+  public var handshake: Duration
+  /// The most time in which the peer takes none of the octets that wait for it; then it sees a reset.
+  public var reading: Duration
+
+  public init(handshake: Duration, reading: Duration) {
+    self.handshake = handshake
+    self.reading = reading
+  }
 }
 
 /// Owns a connected socket. Loop thread only. Reports only from the loop, never during `write`.
@@ -69,6 +84,10 @@ public final class ByteStream {
   private let side: Side
   /// Negative when the stream is closed.
   private var descriptor: Int32
+  /// Without it, a peer has any time. To be set before the handshake begins.
+  public var patience: StreamPatience? {
+    didSet { if let patience, tls != nil, !isConnected { awaitPeer(for: patience.handshake) } }
+  }
   private var isConnected = false
   private var isPaused = false
   private var hasInputEnded = false
@@ -78,6 +97,10 @@ public final class ByteStream {
   private var writeEvent: LoopEvent?
   /// Runs `proceed` in a later turn, when the loop has time for this stream.
   private let soon = OwnedPlace()
+  /// Runs while the peer owes something.
+  private var patienceTimer: OwnedTimer?
+  /// What was sent when that timer was set.
+  private var sentBefore: UInt64 = 0
   /// Whether OpenSSL still has to write its reply to an update of keys.
   private var owesReply = false
   private var failure: StreamFailure?
@@ -164,6 +187,7 @@ public final class ByteStream {
 
   private func release() {
     soon.cancel()
+    patienceTimer = nil
     readEvent = nil
     writeEvent = nil
     Glibc.close(descriptor)
@@ -203,7 +227,10 @@ public final class ByteStream {
     assert(isConnected, "a write would shake hands")
     guard output.isEmpty else { return output.append(contentsOf: octets) }
     let count = send(octets)
-    if count < octets.count { output.append(contentsOf: UnsafeRawBufferPointer(rebasing: octets[count...])) }
+    if count < octets.count {
+      output.append(contentsOf: UnsafeRawBufferPointer(rebasing: octets[count...]))
+      if let patience { awaitPeer(for: patience.reading) }
+    }
     if failure != nil { proceedSoon() }
   }
 
@@ -237,6 +264,7 @@ public final class ByteStream {
       }
     }
     writeEvent = nil
+    patienceTimer = nil
     isConnected = true
     if isPaused { readEvent = nil }
     report(.connected)
@@ -259,6 +287,7 @@ public final class ByteStream {
       return
     }
     writeEvent = nil
+    patienceTimer = nil
     output = []
     taken = 0
     if ending == .wanted { sendEnd() }
@@ -379,6 +408,19 @@ public final class ByteStream {
   private func awaitWritable() {
     guard writeEvent == nil else { return }
     writeEvent = LoopEvent(on: loop, descriptor: descriptor, .write, for: self) { $0.proceedSoon() }
+  }
+
+  private func awaitPeer(for time: Duration) {
+    let timer = patienceTimer ?? OwnedTimer()
+    patienceTimer = timer
+    sentBefore = sent
+    timer.set(after: time, on: loop, for: self) { $0.patienceEnded() }
+  }
+
+  private func patienceEnded() {
+    if isConnected, sent != sentBefore, let patience { return awaitPeer(for: patience.reading) }
+    reset()
+    report(.ended(.timeout))
   }
 
   private func end(_ failure: StreamFailure) {
