@@ -21,7 +21,9 @@ final class ClientSide {
   let queries: ClientQueries
   let outbox: UDPOutbox
   let connections: TCPConnectionTable
-  let frontend: TCPFrontend
+  let frontend: StreamFrontend
+  /// The encrypted listeners; nil without any.
+  private(set) var encrypted: EncryptedSide?
   private let loop: EventLoop
   private let resolver: Resolver
   private let inherited: [InheritedSocket]
@@ -55,10 +57,19 @@ final class ClientSide {
     connections = TCPConnectionTable(
       limits: TCPLimits(connections: listen.tcpConnections, perClient: listen.tcpPerClient, idle: listen.tcpIdle))
     connections.log(to: occasional)
-    frontend = TCPFrontend(tables, queries: queries, replies: replies, loop: loop, counters: counters) { slot in
+    let frontend = StreamFrontend(
+      tables, queries: queries, loop: loop, counters: counters, tap: log.makeTap()
+    ) { slot in
       resolver.assumeIsolated { $0.queue(slot) }
     }
-    frontend.log = log
+    self.frontend = frontend
+    replies.sendOverStream = { [weak self] response, transport, ticket in
+      if transport == .tcp {
+        frontend.deliver(response, for: ticket)
+      } else {
+        self?.encrypted?.thread.outbox.add(response, for: ticket)
+      }
+    }
   }
 
   // MARK: Begin
@@ -102,6 +113,12 @@ final class ClientSide {
     return sockets
   }
 
+  /// Serves with these encrypted listeners as well.
+  func add(_ encrypted: EncryptedSide) { self.encrypted = encrypted }
+
+  /// The threads other than the resolver's.
+  var watchedThreads: [any WatchedThread] { threads + (encrypted.map { [$0.thread] } ?? []) }
+
   /// Makes the threads of one socket, the last helper first: each wakes the one made before it.
   private func addThreads(for socket: UDPSocket, count: Int, _ makePort: (UDPSocket) throws -> UDPPort) throws {
     var helper: ListenerThread?
@@ -117,6 +134,7 @@ final class ClientSide {
   func start() throws(StartError) {
     do throws(StartError) {
       for thread in threads { try thread.start() }
+      try encrypted?.start()
     } catch {
       join()
       throw error
@@ -124,12 +142,25 @@ final class ClientSide {
   }
 
   /// Waits until the listener threads have ended.
-  func join() { for thread in threads { thread.join() } }
+  func join() {
+    for thread in threads { thread.join() }
+    encrypted?.thread.join()
+  }
 
   /// Switches to other tables; the listener threads follow a moment later.
-  func use(_ tables: QueryTables) {
-    frontend.use(tables)
-    for thread in threads { thread.offer(tables) }
+  ///
+  /// - Parameter isForNetwork: whether only the network has changed, and not the configuration.
+  func use(_ preparation: Preparation, isForNetwork: Bool) {
+    frontend.use(preparation.tables)
+    for thread in threads { thread.offer(preparation.tables) }
+    if let policy = preparation.encrypted {
+      encrypted?.use(policy, preparation.configuration.encrypted, isForNetwork: isForNetwork)
+    }
+  }
+
+  /// Whether every thread uses the tables of the last call of `use`. While this returns false, call it again a little later.
+  func hasTakenTables() -> Bool {
+    threads.allSatisfy { $0.hasTakenTables() } && encrypted?.thread.hasTakenPolicy ?? true
   }
 
   // MARK: End
@@ -141,6 +172,7 @@ final class ClientSide {
     stopWhenDone()
     for listener in listeners { listener.stop() }
     connections.drain()
+    encrypted?.thread.drain()
     drainTimer.set(after: ClientSide.drainTime, on: loop, for: self) {
       $0.resolver.assumeIsolated { $0.giveUp() }
       $0.drainTimer.set(after: ClientSide.lastWords, on: $0.loop, for: $0) {
@@ -154,7 +186,7 @@ final class ClientSide {
   /// threads may still hand over queries that they have read.
   private func stopWhenDone() {
     let running = threads.filter { !$0.stop() }
-    if running.isEmpty, queries.inUse == 0, connections.count == 0 {
+    if running.isEmpty, queries.inUse == 0, connections.count == 0, encrypted?.thread.hasDrained ?? true {
       loop.stop()
     } else {
       drainCheckTimer.set(after: ClientSide.drainCheck, on: loop, for: self) { $0.stopWhenDone() }
@@ -164,12 +196,17 @@ final class ClientSide {
   // MARK: Turns
 
   /// Logs what clients were refused. Called in every turn: a listener thread wakes the loop when there is something to log.
-  func logRefusals(by tables: QueryTables) {
+  func logRefusals(by preparation: Preparation) {
+    let tables = preparation.tables
     if let text = excesses.next(of: tables.rateLimit) {
       occasional.log(.warning, reason: "rate_limit", now: BootInstant.now.nanoseconds, text)
     }
     let now = loop.now.nanoseconds
-    guard let refused = tables.access.takeRefused(now: now) else { return }
-    occasional.log(.info, reason: "listen.allow", now: now, refused.text)
+    if let refused = tables.access.takeRefused(now: now) {
+      occasional.log(.info, reason: "listen.allow", now: now, refused.text)
+    }
+    if let refused = preparation.encrypted?.tables.access.takeRefused(now: now) {
+      occasional.log(.info, reason: "encrypted.allow", now: now, refused.text)
+    }
   }
 }

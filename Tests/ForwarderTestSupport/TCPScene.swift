@@ -23,7 +23,7 @@ final class TCPScene {
   /// Questions that have been sent upstream and not answered yet.
   var questionsInFlight: Int { resolver.assumeIsolated { $0.questionsInFlight } }
   private let resolver: Resolver
-  private let service: TCPFrontend
+  private let service: StreamFrontend
   private let listener: TCPListener
 
   init(_ scene: QueryPathScene) throws {
@@ -45,11 +45,12 @@ final class TCPScene {
       replies: parts.1
     ) { _, _ in }
     self.resolver = resolver
-    let service = TCPFrontend(
-      scene.tables, queries: queries, replies: replies, loop: loop, counters: scene.path.counters
+    let service = StreamFrontend(
+      scene.tables, queries: queries, loop: loop, counters: scene.path.counters
     ) { slot in
       resolver.assumeIsolated { $0.accept(slot) }
     }
+    replies.sendOverStream = { response, _, ticket in service.deliver(response, for: ticket) }
     self.service = service
     listener = try TCPListener(binding: #require(SocketAddress(text: "127.0.0.1:0")), on: loop, table: table) {
       service.accept($0, $1)

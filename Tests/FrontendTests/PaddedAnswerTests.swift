@@ -70,7 +70,7 @@ private let overTLS = StreamOptions(keepalive: -1, isPadded: true)
     queries.fill(
       slot, query, of: message, over: .dot, options: options, route: 0, rule: 0, receivedAt: 0, descriptor: -1)
     var sent: [[UInt8]] = []
-    replies.setStream(for: slot) { sent.append(Array($0)) }
+    replies.sendOverStream = { response, _, _ in sent.append(Array(response)) }
     let owner = try #require(DomainName(text: name))
     let answer = try #require(ComposedResponse(.noError, to: owner, answers: [address(name, 1)]))
     var head = ResponseHead()

@@ -10,7 +10,7 @@ import Ciphers
 import Files
 
 /// The accepted tokens with their labels. Immutable.
-public struct TokenList: Sendable {
+public struct TokenList: Sendable, Equatable {
   /// A token that was presented and accepted. Shows its label only.
   public struct Entry: Hashable, Sendable, CustomStringConvertible {
     /// The device or person that the token is for, in logs: 1 to 63 letters, digits, `-`, `_` and `.`.
@@ -100,6 +100,9 @@ public struct TokenList: Sendable {
 
   /// Whether a token that another list accepted is accepted here, under the same label.
   public func accepts(_ entry: Entry) -> Bool { exact[entry.digest] == entry }
+
+  /// Whether both accept the same tokens under the same labels, in any order.
+  public static func == (left: TokenList, right: TokenList) -> Bool { left.exact == right.exact }
 
   /// The token of a label; nil if there is no such label.
   public func token(of label: String) -> Secret? { tokens[label] }

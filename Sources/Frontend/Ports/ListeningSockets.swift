@@ -15,9 +15,19 @@ package struct ListeningAddress: Sendable, Equatable, CustomStringConvertible {
   package var isUDP = false
   /// Whether the daemon receives queries over TCP there.
   package var isTCP = false
+  /// What is spoken there in place of plain DNS, as `DoT`; nil for plain DNS.
+  package private(set) var service: String?
+
+  package init(address: SocketAddress, service: String? = nil) {
+    self.address = address
+    self.service = service
+  }
+
+  /// What clients speak there.
+  package var transport: String { service ?? (isUDP && isTCP ? "UDP and TCP" : isUDP ? "UDP" : "TCP") }
 
   /// `127.0.0.1:53, UDP and TCP`.
-  package var description: String { "\(address), \(isUDP && isTCP ? "UDP and TCP" : isUDP ? "UDP" : "TCP")" }
+  package var description: String { "\(address), \(transport)" }
 }
 
 /// The sockets of a forwarder. Resolver's loop only.

@@ -23,6 +23,8 @@ package struct LoggedQuery {
   var code: UInt16
   /// The counter of the rule that decided, as in `RouteFinding`.
   var rule = RouteFinding.noCounter
+  /// The number of the client's token, as in `TokenLabels`; 0 for none.
+  var token: UInt16 = 0
   var outcome: Fate
   /// Why it failed; nil if it did not, or if the response code says it all.
   var reason: String?
@@ -58,10 +60,15 @@ package struct LoggedQuery {
 
   /// The log line, with the time of the answer.
   ///
-  /// - Parameter rules: the names of the rules.
-  func line(_ clock: LogClock = LogClock(), _ rules: RuleNames = RuleNames()) -> LogLine {
-    var fields = [
-      LogField("client", .text(clientText)),
+  /// - Parameters:
+  ///   - rules: the names of the rules.
+  ///   - tokens: the labels of the clients' tokens.
+  func line(
+    _ clock: LogClock = LogClock(), _ rules: RuleNames = RuleNames(), _ tokens: TokenLabels? = nil
+  ) -> LogLine {
+    var fields = [LogField("client", .text(clientText))]
+    if let label = tokens?[token] { fields.append(LogField("token", .text(label))) }
+    fields += [
       LogField("transport", .text(transport.word)),
       LogField("name", .text(nameText)),
       LogField("type", .text("\(RecordType(type))")),
@@ -106,6 +113,7 @@ extension LoggedQuery {
     type = query.type
     code = query.code
     rule = query.rule
+    token = query.token
     outcome = .atOnce(QueryFate(rawValue: Int(query.fate)) ?? .invalid)
   }
 }

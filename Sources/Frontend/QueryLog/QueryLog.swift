@@ -29,6 +29,8 @@ package final class QueryLog {
   package private(set) var isOn = false
   /// The rules' names by their counters, for the lines of the log.
   package var rules = RuleNames()
+  /// The labels of clients' tokens; nil without tokens.
+  package var tokens: TokenLabels?
   private let loop: EventLoop
   private var output: LogOutput?
   private var taps: [(tap: QueryTap, leftOut: Int)] = []
@@ -123,7 +125,7 @@ package final class QueryLog {
       notLogged += leftOut
       for query in ready { write(query) }
     }
-    for watch in watches { watch.take(ready, clock, rules, missing: leftOut) }
+    for watch in watches { watch.take(ready, clock, rules, tokens, missing: leftOut) }
     pending.removeFirst(ready.count)
     report()
   }
@@ -133,7 +135,7 @@ package final class QueryLog {
       pauseBegan = loop.now
       left = QueryLog.linesPerPause
     }
-    guard left > 0, output?.write(query.line(clock, rules), .minor) ?? false else {
+    guard left > 0, output?.write(query.line(clock, rules, tokens), .minor) ?? false else {
       notLogged += 1
       return
     }

@@ -26,6 +26,8 @@ struct TappedQuery {
   var type: UInt16 = 0
   /// As in `RouteFinding`.
   var rule: UInt16 = 0
+  /// As in `TokenLabels`.
+  var token: UInt16 = 0
 
   @_noAllocation
   init() {}
@@ -83,16 +85,16 @@ package final class QueryTap: @unchecked Sendable {
   @_noAllocation
   func add(
     _ path: QueryPath, _ message: UnsafeBufferPointer<UInt8>, from client: UnsafePointer<sockaddr_storage>,
-    _ transport: QueryTransport, receivedAt: Int64
+    _ transport: QueryTransport, receivedAt: Int64, token: UInt16 = 0
   ) {
-    add(path.query, of: message, from: client, transport, path.lastEnd, receivedAt: receivedAt)
+    add(path.query, of: message, from: client, transport, path.lastEnd, receivedAt: receivedAt, token: token)
   }
 
   /// Adds a query, or counts it as left out if the ring is full.
   @_noAllocation
   func add(
     _ query: Query, of message: UnsafeBufferPointer<UInt8>, from client: UnsafePointer<sockaddr_storage>,
-    _ transport: QueryTransport, _ end: QueryEnd, receivedAt: Int64
+    _ transport: QueryTransport, _ end: QueryEnd, receivedAt: Int64, token: UInt16 = 0
   ) {
     guard let records, let names else { return }
     let written = state.pointee.written
@@ -110,6 +112,7 @@ package final class QueryTap: @unchecked Sendable {
     record.pointee.transport = transport
     record.pointee.code = end.code
     record.pointee.rule = end.rule
+    record.pointee.token = token
     record.pointee.type = query.type
     record.pointee.client = IPNumber(client)
     var length = query.nameLength

@@ -30,7 +30,10 @@ package final class QueryWatch {
   /// Passes on the queries that match.
   ///
   /// - Parameter missing: queries that were left out before they got here.
-  func take(_ queries: ArraySlice<LoggedQuery>, _ clock: LogClock, _ rules: RuleNames = RuleNames(), missing: Int) {
+  func take(
+    _ queries: ArraySlice<LoggedQuery>, _ clock: LogClock, _ rules: RuleNames = RuleNames(),
+    _ tokens: TokenLabels? = nil, missing: Int
+  ) {
     var lines: [String] = []
     var leftOut = missing
     for query in queries where matches(query) {
@@ -39,7 +42,9 @@ package final class QueryWatch {
         continue
       }
       lines.append(
-        asJSON ? query.line(clock, rules).written(as: .json, isJournal: false) : "\(query.sentence(clock, rules))\n")
+        asJSON
+          ? query.line(clock, rules, tokens).written(as: .json, isJournal: false)
+          : "\(query.sentence(clock, rules, tokens))\n")
     }
     if leftOut > 0 { lines.append(note(of: leftOut)) }
     if !lines.isEmpty { receive(lines) }
@@ -64,12 +69,13 @@ extension LoggedQuery {
   var hasFailed: Bool { ![.noError, .nxDomain].contains(ResponseCode(rawValue: code)) }
 
   /// One human-readable line: time, client, question and result.
-  func sentence(_ clock: LogClock, _ rules: RuleNames = RuleNames()) -> String {
+  func sentence(_ clock: LogClock, _ rules: RuleNames = RuleNames(), _ tokens: TokenLabels? = nil) -> String {
     var source = outcome.text
     if case .asked(.provider(let name)) = outcome { source = name }
     let question = "\(nameText) \(RecordType(type))"
     let result = "\(ResponseCode(rawValue: code)) \(source) \(TimeText.thousandths(took)) ms"
-    return "\(clock.time(of: answeredAt).text) \(clientText) \(transport.word) \(question) \(result)"
+    let client = clientText + (tokens?[token].map { " token=\($0)" } ?? "")
+    return "\(clock.time(of: answeredAt).text) \(client) \(transport.word) \(question) \(result)"
       + (rules[rule].map { ", rule \($0)" } ?? "") + (reason.map { ": \($0)" } ?? "")
   }
 }

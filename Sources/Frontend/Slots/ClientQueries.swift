@@ -22,8 +22,12 @@ package struct ClientQuery {
   var options = StreamOptions()
   /// When it was received, in nanoseconds of the boot-time clock.
   var receivedAt: Int64 = 0
-  /// The UDP socket to answer through, or -1 for a stream: `ReplySender` holds the connection.
+  /// The UDP socket to answer through, or -1 for a stream.
   var descriptor: Int32 = -1
+  /// By which a `StreamFrontend` finds the client of a query over a stream.
+  var ticket: UInt64 = 0
+  /// The number of the client's token, as in `TokenLabels`; 0 for none.
+  var token: UInt16 = 0
   /// Whether the client still waits; if not, it has an answer from the cache, and only the cache needs the new one.
   package var wantsAnswer = true
 
@@ -151,6 +155,7 @@ package final class ClientQueries: @unchecked Sendable {
     entry.pointee.rule = rule
     entry.pointee.receivedAt = receivedAt
     entry.pointee.descriptor = descriptor
+    entry.pointee.token = 0
     entry.pointee.wantsAnswer = true
     hot_copy(messages + slot &* ClientQuery.messageSize, message, query.questionEnd)
   }

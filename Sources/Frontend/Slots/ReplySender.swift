@@ -19,8 +19,8 @@ package final class ReplySender {
   private let sendDatagram: SendDatagram
   private let counters: QueryCounters
   private let output: UnsafeMutablePointer<UInt8>
-  /// What sends the answers to queries over streams, by slot.
-  private var streams: [Int: (UnsafeBufferPointer<UInt8>) -> Void] = [:]
+  /// Sends a response over a stream, by the ticket of its query.
+  package var sendOverStream: ((UnsafeBufferPointer<UInt8>, QueryTransport, _ ticket: UInt64) -> Void)?
   /// Receives each answered query, where queries are logged.
   package var log: QueryLog?
   /// Counts failed answers by name.
@@ -45,12 +45,6 @@ package final class ReplySender {
   }
 
   deinit { output.deallocate() }
-
-  /// Sets what sends the slot's answer over its stream.
-  func setStream(for slot: Int, _ send: @escaping (UnsafeBufferPointer<UInt8>) -> Void) {
-    loop.assertCurrent()
-    streams[slot] = send
-  }
 
   /// The client of a slot's query.
   package func client(_ slot: Int) -> ClientKey {
@@ -93,7 +87,7 @@ package final class ReplySender {
     if isUDP {
       sendDatagram(response, queries.slots[slot].descriptor, queries.peer(slot))
     } else {
-      streams.removeValue(forKey: slot)?(response)
+      sendOverStream?(response, transport, queries.slots[slot].ticket)
     }
     counters.tally.count(code: head.responseCode)
     let (now, receivedAt) = (BootInstant.now, BootInstant(nanoseconds: queries.slots[slot].receivedAt))
@@ -106,7 +100,8 @@ package final class ReplySender {
       LoggedQuery(
         receivedAt: receivedAt, took: now - receivedAt, client: clientOctets(slot), transport: transport,
         name: questionName(slot, of: message),
-        type: query.type, code: head.responseCode, rule: queries.slots[slot].rule, outcome: outcome, reason: failure))
+        type: query.type, code: head.responseCode, rule: queries.slots[slot].rule, token: queries.slots[slot].token,
+        outcome: outcome, reason: failure))
     queries.release(slot)
   }
 

@@ -93,7 +93,7 @@ final class Supervision {
 private func serviceStatus(
   _ addresses: [ListeningAddress], _ providers: [ProviderReport], _ mistakes: [String]
 ) -> String {
-  let places = addresses.map { $0.isUDP && $0.isTCP ? "\($0.address)" : "\($0.address) (\($0.isUDP ? "UDP" : "TCP"))" }
+  let places = addresses.map { $0.isUDP && $0.isTCP ? "\($0.address)" : "\($0.address) (\($0.transport))" }
   var text = "serving on \(places.joined(separator: ", ")); "
   text += providers.count == 1 ? "1 provider" : "\(providers.count) providers"
   for word in ProviderReport.State.words where word != ProviderReport.State.up.word {
