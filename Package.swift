@@ -113,7 +113,8 @@ let layer2: [Target] =
   + module(
     "Fleet", ["DNSWire", "EventLoop", "Ciphers", "Configuration", "Files", "Telemetry", "Store", "Persistence"],
     tests: ["FleetTestSupport"])
-  + module("HTTPServer", ["EventLoop", "HTTPMessage", "Streams"], tests: ["HTTPTestSupport", "TLSTestSupport"])
+  + module(
+    "HTTPServer", ["EventLoop", "HTTPMessage", "Streams", "CHTTP2"], tests: ["HTTPTestSupport", "TLSTestSupport"])
   + module("SystemSetup", ["Files", "CAccess"])
 
 // Layer 3: the parts of the daemon. What clients meet and whom it asks do not know each other.
@@ -144,7 +145,7 @@ let layer3: [Target] =
     "Frontend",
     [
       "DNSWire", "EventLoop", "Ciphers", "Files", "JSON", "Routing", "MessageCache", "Listener", "FairShares",
-      "Telemetry",
+      "Telemetry", "Streams", "HTTPMessage", "HTTPServer",
       "ServiceManager", "CSocket", "CHotPath", "CEvent", logging,
     ])
   + part(

@@ -7,6 +7,7 @@ public enum HTTPMethod: String, Hashable, Sendable {
   case post = "POST"
   case put = "PUT"
   case delete = "DELETE"
+  case options = "OPTIONS"
 }
 
 /// A header field of a request or a response.

@@ -47,6 +47,7 @@ final class HTTPConnection {
   private(set) var idleSince: BootInstant
   private let stream: ByteStream
   private let peer: SocketAddress?
+  private weak var observer: (any HTTPConnectionObserver)?
   /// Nil when the connection has ended; the server outlives it otherwise.
   private unowned(unsafe) var server: HTTPServer?
   private var state = State.reading
@@ -70,9 +71,12 @@ final class HTTPConnection {
   private static let refusalTime = Duration.seconds(2)
 
   /// Takes over a stream, which may be connected already.
-  init(_ stream: ByteStream, from peer: SocketAddress?, of server: HTTPServer) {
+  init(
+    _ stream: ByteStream, from peer: SocketAddress?, of server: HTTPServer, _ observer: (any HTTPConnectionObserver)?
+  ) {
     self.stream = stream
     self.peer = peer
+    self.observer = observer
     self.server = server
     let limits = server.limits
     reader = RequestReader(headerOctets: limits.headerOctets, fields: limits.fields, bodyOctets: limits.bodyOctets)
@@ -114,6 +118,19 @@ final class HTTPConnection {
     guard let server else { return }
     stream.close()
     leave(server)
+  }
+
+  /// Ends the connection when the present request is answered.
+  func drain() {
+    exchange.isKept = false
+    input = []
+    switch state {
+    case .reading where stream.unsent == 0: end()
+    case .reading:
+      state = .closing
+      setDeadline()
+    case .answering, .streaming, .holding, .closing, .refusing, .ended: break
+    }
   }
 
   /// Ends the connection for a server that ends: nothing is reported.
@@ -198,6 +215,7 @@ final class HTTPConnection {
   private func handle(_ request: HTTPServerRequest) {
     guard let server else { return }
     state = .answering
+    observer?.connectionChanged(isIdle: false)
     server.handler(request, HTTPServerReply(to: exchange.number, on: self))
   }
 
@@ -237,6 +255,8 @@ final class HTTPConnection {
   }
 
   var unsent: Int { stream.unsent }
+  /// Who has given the connection to the server; nil for others.
+  var owner: (any HTTPConnectionObserver)? { observer }
   var peerUser: UInt32? { stream.peerUser }
 
   /// Sends the whole answer to the pending request.
@@ -325,6 +345,7 @@ final class HTTPConnection {
     guard let server else { return }
     exchange.number += 1
     idleSince = server.loop.now
+    observer?.connectionChanged(isIdle: true)
     guard exchange.isKept, !(hasInputEnded && input.isEmpty) else {
       state = .closing
       input = []
@@ -368,6 +389,7 @@ final class HTTPConnection {
     forget()
     server.remove(self)
     closed?()
+    observer?.connectionEnded()
   }
 
   /// Releases what may hold this connection.

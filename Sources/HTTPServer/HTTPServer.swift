@@ -7,6 +7,20 @@ import EventLoop
 import Glibc
 import Streams
 
+/// A connection that a server serves, for who gave it the stream.
+public struct HTTPServedConnection {
+  fileprivate let connection: HTTPConnection
+
+  /// Whether a request waits for its answer.
+  public var waits: Bool { connection.isPending }
+
+  /// Closes at once.
+  public func close() { connection.end() }
+
+  /// Takes no more requests, and closes when the present one is answered.
+  public func drain() { connection.drain() }
+}
+
 /// An HTTP/1.1 server with keep-alive on TCP or Unix sockets, with or without TLS.
 ///
 /// `deinit` closes all sockets and drops pending requests. The handler must not release the last reference.
@@ -107,13 +121,22 @@ public final class HTTPServer {
   /// - Parameters:
   ///   - stream: a server's, whose handshake may be complete or not.
   ///   - peer: the client's address for `HTTPServerRequest.peer`.
-  public func serve(_ stream: ByteStream, from peer: SocketAddress?) {
+  ///   - observer: learns what becomes of the connection.
+  /// - Returns: the connection; nil if there is no place for it. The stream is then closed.
+  @discardableResult
+  public func serve(
+    _ stream: ByteStream, from peer: SocketAddress?, observer: (any HTTPConnectionObserver)? = nil
+  ) -> HTTPServedConnection? {
     connectionCount += 1
-    guard makeRoom() else { return stream.close() }
-    let connection = HTTPConnection(stream, from: peer, of: self)
+    guard makeRoom() else {
+      stream.close()
+      return nil
+    }
+    let connection = HTTPConnection(stream, from: peer, of: self, observer)
     connection.position = connections.count
     connections.append(connection)
     if let due = connection.due { needsLook(at: due) }
+    return HTTPServedConnection(connection: connection)
   }
 
   /// The number of requests without a complete answer.

@@ -56,6 +56,9 @@ public final class HTTPServerReply {
   /// Ends the answer; what was written before still reaches the client.
   public func endStream() { if connection.isStreaming(number) { connection.endStream() } }
 
+  /// Who has given the connection to the server; nil for others, and when it has ended.
+  public var owner: (any HTTPConnectionObserver)? { isPending ? connection.owner : nil }
+
   /// The user ID of the peer of a Unix socket at the time it connected; nil for other sockets.
   public var peerUser: UInt32? { isPending ? connection.peerUser : nil }
 }

@@ -179,6 +179,7 @@ package struct RequestReader {
     if name.equals("HEAD") { return .head }
     if name.equals("PUT") { return .put }
     if name.equals("DELETE") { return .delete }
+    if name.equals("OPTIONS") { return .options }
     guard name.count > 0, name.allSatisfy(Octet.isToken) else { throw .malformed("the method is not a word") }
     throw RequestRefusal(501, "the method is not known")
   }

@@ -25,9 +25,7 @@ struct ResponseWriter {
 
   /// What is composed.
   private(set) var octets: [UInt8] = []
-  /// The value of Date, for one second.
-  private var date: [UInt8] = []
-  private var dateSecond: time_t = 0
+  private var date = HTTPDateText()
 
   /// A larger buffer is freed after the response.
   private static let keptCapacity = 262_144
@@ -50,7 +48,11 @@ struct ResponseWriter {
       append(field.value)
       append("\r\n")
     }
-    if !hasDate { appendDate() }
+    if !hasDate {
+      append("Date: ")
+      date.withValue { octets.append(contentsOf: $0) }
+      append("\r\n")
+    }
     // These have neither content nor anything about it (RFC 9110 sections 15.3.5 and 15.4.5).
     if status != 204, status != 304 {
       switch framing {
@@ -105,20 +107,6 @@ struct ResponseWriter {
     }
   }
 
-  /// Date (RFC 9110 section 6.6.1), composed once a second.
-  private mutating func appendDate() {
-    var now = time(nil)
-    if now != dateSecond || date.isEmpty {
-      var parts = tm()
-      gmtime_r(&now, &parts)
-      var text = [CChar](repeating: 0, count: 48)
-      let length = strftime(&text, text.count, "Date: %a, %d %b %Y %H:%M:%S GMT\r\n", &parts)
-      date = text[..<length].map { UInt8(bitPattern: $0) }
-      dateSecond = now
-    }
-    octets.append(contentsOf: date)
-  }
-
   private static func isOneLine(_ text: String) -> Bool {
     !text.utf8.contains { $0 == Octet.lineFeed || $0 == Octet.carriageReturn }
   }
@@ -154,5 +142,25 @@ struct ResponseWriter {
     case 505: "HTTP Version Not Supported"
     default: ""
     }
+  }
+}
+
+/// The value of Date (RFC 9110 section 6.6.1), composed once a second.
+struct HTTPDateText {
+  private var octets: [UInt8] = []
+  private var second: time_t = 0
+
+  /// Calls `body` with the octets for the present second.
+  mutating func withValue<Value>(_ body: (UnsafeBufferPointer<UInt8>) -> Value) -> Value {
+    var now = time(nil)
+    if now != second || octets.isEmpty {
+      var parts = tm()
+      gmtime_r(&now, &parts)
+      var text = [CChar](repeating: 0, count: 48)
+      let length = strftime(&text, text.count, "%a, %d %b %Y %H:%M:%S GMT", &parts)
+      octets = text[..<length].map { UInt8(bitPattern: $0) }
+      second = now
+    }
+    return octets.withUnsafeBufferPointer(body)
   }
 }

@@ -1,0 +1,287 @@
+// HTTP2Connection.swift -- the server's side of one HTTP/2 connection: nghttp2's session over a byte stream.
+//
+// nghttp2 calls back within `received` and `write`. The handler answers within these calls or later; what is answered while
+// a client's octets are read leaves in one write.
+
+import CHTTP2
+import EventLoop
+import Glibc
+import Streams
+
+/// A client's connection. Its observer holds it; loop thread only.
+public final class HTTP2Connection {
+  unowned let server: HTTP2Server
+  private let stream: ByteStream
+  private weak var observer: (any HTTPConnectionObserver)?
+  /// Nil when the connection has ended.
+  private var session: OpaquePointer?
+  /// The requests that nghttp2 has.
+  private var held: [Int32: HTTP2Exchange] = [:]
+  /// Requests without an answer.
+  private var unanswered = 0
+  /// The request whose head is incomplete.
+  private var heading: HTTP2Exchange?
+  /// Whether octets of the client are being handled, so that answers are gathered.
+  private var isInTurn = false
+  private var isDraining = false
+  private var isPaused = false
+  private var hasInputEnded = false
+
+  /// Octets that are collected for one write: a TLS record's.
+  static let writeSize = 16_384
+  /// Octets of a body that nobody wants, after which the client is told so.
+  private static let mostDropped = 16_384
+
+  init?(_ stream: ByteStream, of server: HTTP2Server, _ observer: any HTTPConnectionObserver) {
+    self.server = server
+    self.stream = stream
+    self.observer = observer
+    guard let session = chttp2_server_session(server.callbacks, Unmanaged.passUnretained(self).toOpaque()) else {
+      return nil
+    }
+    self.session = session
+    let entries = [
+      nghttp2_settings_entry(
+        settings_id: Int32(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS.rawValue), value: UInt32(server.limits.streams)),
+      nghttp2_settings_entry(
+        settings_id: Int32(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE.rawValue), value: UInt32(server.limits.headerOctets)),
+    ]
+    nghttp2_submit_settings(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), entries, entries.count)
+    stream.report = { [weak self] in self?.happened($0) }
+    write()
+  }
+
+  deinit { nghttp2_session_del(session) }
+
+  /// Who has given the connection to the server; nil when it has ended.
+  public var owner: (any HTTPConnectionObserver)? { observer }
+
+  /// Whether a request waits for its answer while the client takes all other answers.
+  public var waits: Bool { unanswered > 0 && stream.unsent == 0 }
+
+  /// Takes no more requests, and closes when all are answered and sent.
+  public func drain() {
+    guard let session else { return }
+    drain(session)
+    write()
+  }
+
+  private func drain(_ session: OpaquePointer) {
+    guard !isDraining else { return }
+    isDraining = true
+    nghttp2_submit_goaway(
+      session, UInt8(NGHTTP2_FLAG_NONE.rawValue), nghttp2_session_get_last_proc_stream_id(session),
+      NGHTTP2_NO_ERROR.rawValue, nil, 0)
+  }
+
+  /// Closes at once. Not within a call of the handler.
+  public func close() {
+    assert(!isInTurn, "nghttp2 would go on with a session that is gone")
+    guard let session else { return }
+    // A client that has just sent a request may send it again (RFC 9113 section 6.8).
+    drain(session)
+    if stream.unsent == 0, !stream.isClosed { flush(session) }
+    self.session = nil
+    nghttp2_session_del(session)
+    for exchange in held.values { exchange.end() }
+    held = [:]
+    heading = nil
+    stream.close()
+    observer?.connectionEnded()
+    observer = nil
+  }
+
+  private func happened(_ report: ByteStream.Report) {
+    switch report {
+    case .connected: break
+    case .octets(let octets): received(octets)
+    case .readTurnEnded: write()
+    case .drained: write()
+    case .inputEnded:
+      hasInputEnded = true
+      write()
+    case .ended: close()
+    }
+  }
+
+  private func received(_ octets: UnsafeBufferPointer<UInt8>) {
+    guard let session else { return }
+    isInTurn = true
+    let taken = nghttp2_session_mem_recv(session, octets.baseAddress, octets.count)
+    isInTurn = false
+    // A flood, or not HTTP/2 at all.
+    if taken < 0 { return close() }
+    keepHead()
+  }
+
+  /// Writes what nghttp2 has for the client, as far as the kernel takes it.
+  private func write() {
+    guard let session, !isInTurn else { return }
+    flush(session)
+    goOn()
+  }
+
+  private func flush(_ session: OpaquePointer) {
+    var isMore = true
+    while isMore, stream.unsent == 0, !stream.hasFailed {
+      isInTurn = true
+      while isMore, server.output.count < HTTP2Connection.writeSize {
+        var next: UnsafePointer<UInt8>?
+        let count = nghttp2_session_mem_send(session, &next)
+        isMore = count > 0
+        if isMore { server.output.append(contentsOf: UnsafeBufferPointer(start: next, count: count)) }
+      }
+      isInTurn = false
+      guard !server.output.isEmpty else { break }
+      stream.write(server.output)
+      server.output.removeAll(keepingCapacity: true)
+    }
+  }
+
+  /// Ends, pauses or goes on reading, as the state allows.
+  private func goOn() {
+    guard let session else { return }
+    let isOver = isDraining || hasInputEnded
+    let isRefused = nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
+    if isRefused || isOver && held.isEmpty, stream.unsent == 0 { return close() }
+    let mustPause = stream.unsent >= server.limits.unsent
+    guard mustPause != isPaused else { return }
+    isPaused = mustPause
+    if mustPause { stream.pause() } else { stream.resume() }
+  }
+
+  // MARK: - nghttp2's callbacks
+
+  func began(_ number: Int32) {
+    let exchange = server.makeExchange()
+    exchange.begin(on: self, number)
+    held[number] = exchange
+    unanswered += 1
+    heading = exchange
+    server.head.clear()
+    nghttp2_session_set_stream_user_data(session, number, Unmanaged.passUnretained(exchange).toOpaque())
+    observer?.connectionChanged(isIdle: false)
+  }
+
+  /// Keeps an incomplete head apart from the buffer that all connections share.
+  private func keepHead() {
+    guard let heading else { return }
+    heading.partialHead = Array(server.head.octets[..<server.head.used])
+  }
+
+  private func restoreHead(_ exchange: HTTP2Exchange) {
+    guard let partial = exchange.partialHead else { return }
+    server.head.clear()
+    _ = partial.withUnsafeBufferPointer { server.head.add($0) }
+    exchange.partialHead = nil
+  }
+
+  func field(_ exchange: HTTP2Exchange, _ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>) {
+    restoreHead(exchange)
+    exchange.fields += 1
+    // RFC 9113 section 6.5.2.
+    exchange.headOctets += name.count + value.count + 32
+    guard exchange.headOctets <= server.limits.headerOctets, exchange.fields <= server.limits.fields else {
+      exchange.isTooLarge = true
+      return
+    }
+    // nghttp2 refuses names in upper case, and a pseudo-header that comes twice.
+    let name = name.span
+    if name.equals(":path") {
+      exchange.target = server.head.add(value)
+    } else if name.equals(":method") {
+      exchange.method = server.head.add(value)
+      exchange.isHead = value.span.equals("HEAD")
+    } else if name.equals(":authority") || name.equals("host") && exchange.host.count == 0 {
+      exchange.host = server.head.add(value)
+    } else if name.equals("content-type") {
+      exchange.contentType = server.head.add(value)
+    } else if name.equals("content-length") {
+      // nghttp2 has seen that it is a number.
+      exchange.contentLength = value.reduce(0) { ($0 ?? 0).addingDigit($1) }
+    }
+  }
+
+  func headEnded(_ exchange: HTTP2Exchange, isLast: Bool) {
+    restoreHead(exchange)
+    heading = nil
+    exchange.isWhole = isLast
+    guard !exchange.isTooLarge else { return server.handler.refused(.head, exchange) }
+    let octets = server.head.octets
+    func part(_ part: HeadPart) -> UnsafeMutableBufferPointer<UInt8> {
+      UnsafeMutableBufferPointer(rebasing: octets[part.begin..<(part.begin + part.count)])
+    }
+    let request = HTTP2Request(
+      method: UnsafeBufferPointer(part(exchange.method)), target: part(exchange.target),
+      host: UnsafeBufferPointer(part(exchange.host)), contentType: UnsafeBufferPointer(part(exchange.contentType)),
+      contentLength: exchange.contentLength, hasBody: !isLast)
+    exchange.bodyLimit = server.handler.requested(request, exchange)
+    if isLast { bodyEnded(exchange) }
+  }
+
+  func data(_ exchange: HTTP2Exchange?, _ number: Int32, _ octets: UnsafeBufferPointer<UInt8>) {
+    guard let exchange, let limit = exchange.bodyLimit, !exchange.isAnswered else {
+      // What nobody wants must not hold up other requests.
+      nghttp2_session_consume(session, number, octets.count)
+      if let exchange { drop(octets.count, of: exchange) }
+      return
+    }
+    exchange.unconsumed += octets.count
+    guard exchange.body.count + octets.count <= limit else {
+      exchange.bodyLimit = nil
+      return server.handler.refused(.body, exchange)
+    }
+    exchange.add(toBody: octets)
+  }
+
+  func bodyEnded(_ exchange: HTTP2Exchange) {
+    exchange.isWhole = true
+    guard exchange.bodyLimit != nil, !exchange.isAnswered else { return }
+    exchange.bodyLimit = nil
+    exchange.body.withUnsafeBufferPointer { server.handler.received($0, exchange) }
+  }
+
+  /// Ends the body of a request that is answered, if it goes on for long (RFC 9113 section 8.1). Not at once: clients that
+  /// are still sending then may overlook the answer, as curl 7.88.
+  private func drop(_ count: Int, of exchange: HTTP2Exchange) {
+    exchange.dropped += count
+    guard exchange.dropped > HTTP2Connection.mostDropped, !exchange.isWhole else { return }
+    exchange.isWhole = true
+    nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), exchange.stream, NGHTTP2_NO_ERROR.rawValue)
+  }
+
+  func closed(_ exchange: HTTP2Exchange) {
+    if exchange.unconsumed > 0 { nghttp2_session_consume_connection(session, exchange.unconsumed) }
+    if !exchange.isAnswered { unanswered -= 1 }
+    if heading === exchange { heading = nil }
+    held[exchange.stream] = nil
+    exchange.end()
+    server.reuse(exchange)
+    if unanswered == 0 { observer?.connectionChanged(isIdle: true) }
+  }
+
+  // MARK: - For the exchanges
+
+  func submit(_ exchange: HTTP2Exchange, _ fields: UnsafeMutableBufferPointer<nghttp2_nv>, _ count: Int) {
+    guard let session else { return }
+    unanswered -= 1
+    if exchange.unconsumed > 0 {
+      nghttp2_session_consume_connection(session, exchange.unconsumed)
+      exchange.unconsumed = 0
+    }
+    var provider = exchange.provider
+    if exchange.isHead {
+      nghttp2_submit_response(session, exchange.stream, fields.baseAddress, count, nil)
+    } else {
+      nghttp2_submit_response(session, exchange.stream, fields.baseAddress, count, &provider)
+    }
+    if !isInTurn { write() }
+  }
+}
+
+extension Int {
+  /// The number with one more decimal digit; a number that no body has if it is too large.
+  fileprivate func addingDigit(_ octet: UInt8) -> Int {
+    self > 1 << 40 ? self : self * 10 + Int(octet &- UInt8(ascii: "0"))
+  }
+}
