@@ -171,7 +171,6 @@ package final class Forwarder {
   /// - Throws: `StartError.listen` if an address cannot be bound, `StartError.other` for any other failure. An IPv6
   ///   address that the machine does not have is only logged.
   package func bind() throws(StartError) -> [ListeningAddress] {
-    if let remark = configuration.encrypted.remark { throw .other(remark) }
     let sockets = try clients.bind(configuration.listen, logger) { socket in
       try UDPPort(
         UDPListener(on: socket, responseSize: configuration.listen.maxUDPPayload + ResponseWriter.overhead),
@@ -179,11 +178,25 @@ package final class Forwarder {
         tap: queryLog.makeTap())
     }
     statistics.follow(sockets.datagrams)
-    return sockets.addresses
+    return sockets.addresses + (try listenEncrypted())
+  }
+
+  private func listenEncrypted() throws(StartError) -> [ListeningAddress] {
+    guard let policy = preparation.encrypted else { return [] }
+    let labels = TokenLabels()
+    queryLog.tokens = labels
+    let encrypted = try EncryptedSide(
+      configuration.encrypted, policy,
+      EncryptedFrontend.Surroundings(
+        queries: clients.queries, counters: statistics.makeListener(), tap: queryLog.makeTap(), labels: labels,
+        connectionCounters: statistics.encrypted, occasional: occasional, wakeResolver: { [loop] in loop.wake() }),
+      on: loop, logger)
+    clients.add(encrypted)
+    return encrypted.addresses
   }
 
   /// The threads other than the resolver's, for a watchdog; none before `bind`.
-  package var watchedThreads: [any WatchedThread] { clients.threads }
+  package var watchedThreads: [any WatchedThread] { clients.watchedThreads }
 
   /// The names of threads that do not respond within `patience`; none while the daemon stops. Call it from a task that
   /// prefers the loop.
@@ -211,6 +224,7 @@ package final class Forwarder {
     loop.execute { [loop, surroundings] in
       backgroundWork.start(on: loop, notAt: surroundings.listeners)
       forwarder.ruleParts.start(forwarder.preparation.plan)
+      forwarder.clients.encrypted?.follow()
     }
     loop.run()
     clients.join()
@@ -244,7 +258,7 @@ package final class Forwarder {
 
   private func turn() {
     resolver.assumeIsolated { $0.takeQueries() }
-    clients.logRefusals(by: preparation.tables)
+    clients.logRefusals(by: preparation)
     queryLog.turn()
   }
 
@@ -311,7 +325,7 @@ package final class Forwarder {
     nameRules()
     let configuration = preparation.configuration
     resolver.assumeIsolated { $0.use(preparation.plan.table) }
-    clients.use(preparation.tables)
+    clients.use(preparation, isForNetwork: isForNetwork)
     backgroundWork?.use(
       configuration, keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
       CacheMeanings(preparation), preparation.plan.routes, isForNetwork: isForNetwork)
@@ -344,9 +358,12 @@ package final class Forwarder {
 
   /// The addresses of the machine may have changed: has the tables rebuilt if `"connected"` stands for other networks.
   private func addressesMayHaveChanged() {
-    let listen = configuration.listen
-    guard listen.allow.contains(.connected), Set(listen.allowedNow) != preparation.tables.access.allowed else { return }
-    tablesAreOutdated?(true)
+    let clients = [
+      (configuration.listen.allow, preparation.tables.access),
+      (configuration.encryptedClients, preparation.encrypted?.tables.access ?? preparation.tables.access),
+    ]
+    let isOther = clients.contains { $0.contains(.connected) && Set($0.now) != $1.allowed }
+    if isOther { tablesAreOutdated?(true) }
   }
 
   /// The questions for those names in the types of `refresh.types`, without those that are answered locally.

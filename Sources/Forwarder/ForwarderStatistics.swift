@@ -85,6 +85,8 @@ package final class StatisticsSource {
   let tcp = QueryCounters()
   /// The counters of queries that had to wait.
   let waiting = QueryCounters()
+  /// What happens to the connections of the encrypted listeners.
+  let encrypted = EncryptedCounters()
   private let startedAt = BootInstant.now
   private var listeners: [QueryCounters] = []
   private var sockets: [UDPSocket] = []

@@ -49,11 +49,6 @@ extension Configuration {
 
     /// Whether any address is served over TLS.
     public var usesCertificate: Bool { !dot.isEmpty || !doh.isEmpty }
-
-    /// Why a daemon with this section does not start; nil if it does.
-    public var remark: String? {
-      hasListeners ? "encrypted: this version does not listen for DNS over TLS or HTTPS yet" : nil
-    }
   }
 
   /// One entry of `encrypted.allow`.

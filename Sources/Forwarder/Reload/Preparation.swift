@@ -29,6 +29,8 @@ struct Preparation: Sendable {
     let listKey = ListKey()
     /// What clients have used of `listen.rate_limit`; a reload keeps it.
     var rateLimits = RateLimits()
+    /// What clients have used of `encrypted.new_per_second`; a reload keeps it.
+    var newConnections = RateLimits(burst: 10)
   }
 
   /// Without resolvers that are the daemon itself.
@@ -37,6 +39,8 @@ struct Preparation: Sendable {
   let system: SystemResolvers
   let plan: RoutingPlan
   let tables: QueryTables
+  /// What the encrypted listeners follow, without tokens; nil without such listeners.
+  let encrypted: EncryptedPolicy?
   /// The numbers of routes and providers with this configuration.
   let numbers: ServiceNumbers
   /// The providers' numbers, in the order of the configuration.
@@ -126,6 +130,7 @@ struct Preparation: Sendable {
       configuration, plan, cache: surroundings.cache, network: surroundings.network, keepalive: configuration.keepalive)
     tables.rateLimit = surroundings.rateLimits.table(perSecond: configuration.listen.rateLimit)
     self.tables = tables
+    encrypted = EncryptedPolicy(configuration, tables, surroundings.newConnections)
   }
 }
 
@@ -136,8 +141,13 @@ extension Configuration {
 
 extension Configuration.Listen {
   /// The prefixes that may currently ask. Asks the kernel for those of `"connected"`.
-  var allowedNow: [IPPrefix] {
-    allow.flatMap { network in
+  var allowedNow: [IPPrefix] { allow.now }
+}
+
+extension [Configuration.ClientNetwork] {
+  /// The prefixes that these are at present. Asks the kernel for those of `"connected"`.
+  var now: [IPPrefix] {
+    flatMap { network in
       switch network {
       case .prefix(let prefix): [prefix]
       case .connected: AccessPolicy.connectedNetworks()

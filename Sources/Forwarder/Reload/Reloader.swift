@@ -211,7 +211,7 @@ package final class Reloader {
 
   /// Waits until no listener uses the old tables, then revises the entries that were cached under them.
   private func finish(_ terms: RevisedTerms?, _ old: OldTables) {
-    guard forwarder.clients.threads.allSatisfy({ $0.hasTakenTables() }) else {
+    guard forwarder.clients.hasTakenTables() else {
       listenerTimer.set(after: Reloader.listenerCheck, on: forwarder.loop) { [self] in finish(terms, old) }
       return
     }

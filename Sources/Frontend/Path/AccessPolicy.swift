@@ -10,6 +10,15 @@ import Glibc
 package final class AccessPolicy: @unchecked Sendable {
   /// The prefixes that it was made from.
   package let allowed: Set<IPPrefix>
+  private let place: Place
+
+  /// What the prefixes are for, which the log says.
+  package enum Place: Sendable {
+    /// `listen.allow`.
+    case listen
+    /// `encrypted.allow`.
+    case encrypted
+  }
   private let prefixes: ClientPrefixes
   /// Refused queries that are not in the log yet: see `RefusedQueries`. Any thread may write; two that write at
   /// the same moment may count as one.
@@ -19,7 +28,8 @@ package final class AccessPolicy: @unchecked Sendable {
   private static let silence: UInt64 = 60_000_000_000
 
   /// Allows every address in any of the prefixes.
-  package init(_ allowed: [IPPrefix]) {
+  package init(_ allowed: [IPPrefix], for place: Place = .listen) {
+    self.place = place
     self.allowed = Set(allowed)
     prefixes = ClientPrefixes(allowed)
     // A cache line of its own: threads that refuse many queries do not slow down threads that only read.
@@ -64,7 +74,8 @@ package final class AccessPolicy: @unchecked Sendable {
     guard words[RefusedWord.network] != 0 else { return nil }
     for index in 0..<RefusedWord.nextReport { hot_counter_set(refused + index, 0) }
     hot_counter_set(refused + RefusedWord.nextReport, UInt64(bitPattern: now) + AccessPolicy.silence)
-    return RefusedQueries(network: words[RefusedWord.network], words[RefusedWord.fromIt], words[RefusedWord.fromOthers])
+    return RefusedQueries(
+      network: words[RefusedWord.network], words[RefusedWord.fromIt], words[RefusedWord.fromOthers], place)
   }
 }
 
@@ -91,8 +102,10 @@ package struct RefusedQueries {
   let count: UInt64
   /// Queries from other networks.
   let others: UInt64
+  private let place: AccessPolicy.Place
 
-  fileprivate init?(network word: UInt64, _ count: UInt64, _ others: UInt64) {
+  fileprivate init?(network word: UInt64, _ count: UInt64, _ others: UInt64, _ place: AccessPolicy.Place) {
+    self.place = place
     let octets = (0..<7).reversed().map { UInt8(truncatingIfNeeded: word >> (UInt64($0) * 8)) }
     let isIPv6 = word >> 56 == 6
     let address = isIPv6 ? octets + [UInt8](repeating: 0, count: 9) : octets[4...] + [0]
@@ -105,7 +118,13 @@ package struct RefusedQueries {
   /// One line for the log.
   package var text: String {
     let rest = others == 0 ? "" : " and \(others) from other networks"
-    return "refused \(count) \(count == 1 ? "query" : "queries") from \(network)\(rest): not in listen.allow"
+    switch place {
+    case .listen:
+      return "refused \(count) \(count == 1 ? "query" : "queries") from \(network)\(rest): not in listen.allow"
+    case .encrypted:
+      return
+        "refused \(count) \(count == 1 ? "connection" : "connections") from \(network)\(rest): not in encrypted.allow"
+    }
   }
 }
 

@@ -6,7 +6,7 @@ import Routing
 
 /// The tables that every thread's query path reads.
 package struct QueryTables: Sendable {
-  package let access: AccessPolicy
+  package private(set) var access: AccessPolicy
   let routes: RouteTable
   let prepared: PreparedAnswers
   let cache: MessageCache
@@ -48,5 +48,12 @@ package struct QueryTables: Sendable {
     self.keepalive = keepalive
     self.plainRoutes = plainRoutes
     self.rateLimit = rateLimit
+  }
+
+  /// The same tables for other clients.
+  package func serving(_ access: AccessPolicy) -> QueryTables {
+    var tables = self
+    tables.access = access
+    return tables
   }
 }

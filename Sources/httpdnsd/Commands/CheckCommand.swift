@@ -58,7 +58,6 @@ struct CheckCommand: ParsableCommand {
       let remedy = "install its drop-in httpdnsd-sets.conf"
       warnings.append("\(path): sets: httpdnsd.service may not change firewall sets; \(remedy)")
     }
-    if let remark = loaded.configuration.encrypted.remark { warnings.append("\(path): \(remark): it does not start") }
     for warning in warnings { Console.error("warning: \(warning)") }
     print("\(path): no mistakes\(warnings.isEmpty ? "" : ", \(counted(warnings.count, "warning"))")")
     if let service { for key in loaded.secretFiles { print("\(key): the service's user \(service.name) can read it") } }
