@@ -18,7 +18,7 @@ import Upstreams
 /// Has the listeners' thread, and gives it certificates and tokens as they change. Exists only with an encrypted listener.
 final class EncryptedSide {
   let thread: EncryptedThread
-  let counters: EncryptedCounters
+  private let counters: EncryptedCounters
   /// The addresses that it listens on, with the ports that the kernel chose for port 0.
   let addresses: [ListeningAddress]
   private let loop: EventLoop
@@ -92,8 +92,8 @@ final class EncryptedSide {
     warn()
   }
 
-  /// The end of the certificate, in seconds since 1970; nil without one.
-  var certificateEnd: Int64? { files.pair?.end }
+  /// What the listeners have done so far.
+  var report: EncryptedReport { EncryptedReport(totals: counters.totals, certificateEnd: files.pair?.end) }
 
   /// Switches to other tables and settings; reads the files again if the configuration was.
   func use(_ policy: EncryptedPolicy, _ encrypted: Configuration.Encrypted, isForNetwork: Bool) {

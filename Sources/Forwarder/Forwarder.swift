@@ -150,6 +150,7 @@ package final class Forwarder {
         maxQuestionsInFlight: configuration.listen.maxInFlight,
         lists: { [weak self] in self?.ruleParts.lists.reports ?? [] },
         sets: { [weak self] in self?.ruleParts.sets.statuses ?? [] },
+        encrypted: { [weak self] in self?.clients.encrypted?.report },
         outbox: outbox))
     nameRules()
   }
@@ -189,7 +190,7 @@ package final class Forwarder {
       configuration.encrypted, policy,
       EncryptedFrontend.Surroundings(
         queries: clients.queries, counters: statistics.makeListener(), tap: queryLog.makeTap(), labels: labels,
-        connectionCounters: statistics.encrypted, occasional: occasional, wakeResolver: { [loop] in loop.wake() }),
+        connectionCounters: EncryptedCounters(), occasional: occasional, wakeResolver: { [loop] in loop.wake() }),
       on: loop, logger)
     clients.add(encrypted)
     return encrypted.addresses

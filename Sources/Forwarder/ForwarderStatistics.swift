@@ -50,6 +50,8 @@ package struct ForwarderStatistics: Sendable {
   package var refusedTCPConnections: UInt64
   /// Clients' TCP connections so far that were closed to make room for a new one.
   package var displacedTCPConnections: UInt64 = 0
+  /// The encrypted listeners; nil without any.
+  package var encrypted: EncryptedReport?
   /// The counters of the client that queries LocalDNS.
   package var localDNS = LocalDNSCounters()
   /// The lists of rules, in the order of the configuration.
@@ -61,6 +63,13 @@ package struct ForwarderStatistics: Sendable {
 
   /// Time from `startedAt` to the reading.
   package var uptime: Duration { time - startedAt }
+}
+
+/// What the encrypted listeners have done, and their certificate.
+package struct EncryptedReport: Sendable {
+  package var totals: EncryptedTotals
+  /// The last second of the certificate in use, in seconds since 1970; nil without one.
+  package var certificateEnd: Int64?
 }
 
 /// Reads the statistics of a forwarder. Call it on the resolver's loop, while that runs.
@@ -77,6 +86,7 @@ package final class StatisticsSource {
     var maxQuestionsInFlight: Int
     var lists: () -> [ListReport]
     var sets: () -> [SetStatus]
+    var encrypted: () -> EncryptedReport?
     /// Sends the UDP responses that could not be given at once.
     var outbox: UDPOutbox
   }
@@ -85,8 +95,6 @@ package final class StatisticsSource {
   let tcp = QueryCounters()
   /// The counters of queries that had to wait.
   let waiting = QueryCounters()
-  /// What happens to the connections of the encrypted listeners.
-  let encrypted = EncryptedCounters()
   private let startedAt = BootInstant.now
   private var listeners: [QueryCounters] = []
   private var sockets: [UDPSocket] = []
@@ -125,7 +133,7 @@ package final class StatisticsSource {
       unreadOctets: backlogs.isEmpty ? nil : backlogs.reduce(0) { $0 + $1.octets },
       droppedDatagrams: backlogs.isEmpty ? nil : backlogs.reduce(0) { $0 + $1.dropped },
       tcpConnections: parts.connections.count, refusedTCPConnections: parts.connections.refused,
-      displacedTCPConnections: parts.connections.displaced,
+      displacedTCPConnections: parts.connections.displaced, encrypted: parts.encrypted(),
       localDNS: parts.localClient.counters, lists: parts.lists(), sets: parts.sets(), providers: providers)
   }
 

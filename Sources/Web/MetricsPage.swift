@@ -20,6 +20,7 @@ struct MetricsPage {
     }
     write(statistics.queries, statistics.rules)
     write(sockets: statistics)
+    if let encrypted = statistics.encrypted { page.write(encrypted) }
     write(statistics.resolver, statistics)
     write(statistics.cache)
     if !statistics.lists.isEmpty { page.write(lists: statistics.lists) }

@@ -174,6 +174,8 @@ import Testing
       lists = ["\(list)", "http://127.0.0.1:1/names"]
       sets = ["inet#none#none"]
       use = "default"
+      [encrypted]
+      doh_plain = ["127.0.0.1:0"]
 
       """
     try withScene(more: MetricsTests.store + rule) { scene in
