@@ -48,7 +48,7 @@ extension RequestReader {
     ("GET ftp://x/ HTTP/1.1\r\nHost: x\r\n\r\n", "400"), ("GET /\u{1} HTTP/1.1\r\nHost: x\r\n\r\n", "400"),
     ("GET / HTTP/2.0\r\nHost: x\r\n\r\n", "505"), ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "505"),
     ("GET / HTTP/1.10\r\nHost: x\r\n\r\n", "400"), ("BREW / HTTP/1.1\r\nHost: x\r\n\r\n", "501"),
-    ("get / HTTP/1.1\r\nHost: x\r\n\r\n", "501"), ("OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", "501"),
+    ("get / HTTP/1.1\r\nHost: x\r\n\r\n", "501"), ("TRACE * HTTP/1.1\r\nHost: x\r\n\r\n", "501"),
     ("CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n", "501"), ("G@T / HTTP/1.1\r\nHost: x\r\n\r\n", "400"),
     // Ends of lines on which two readers may disagree.
     ("GET / HTTP/1.1\nHost: x\n\n", "400"), ("GET / HTTP/1.1\r\nHost: x\n\r\n", "400"),

@@ -118,6 +118,99 @@ private func stream(
     }
   }
 
+  @Test(arguments: ["dns.test", "other.test", nil])
+  func `a name that the server does not accept ends the handshake`(name: String?) throws {
+    let server = try makeServer()
+    server.accepts = { $0 == "dns.test" }
+    try onLoop { loop in
+      let (own, other) = try pair()
+      let reached = Outcome()
+      DispatchQueue.global().async {
+        let client = PeerClient(other, serverName: name)
+        reached.set(([client == nil ? 0 : 1], false))
+      }
+      let reports = Reports()
+      let stream = stream(own, server, on: loop, reports)
+      #expect(await loop.until { reached.value != nil })
+      #expect(reached.value?.octets == [name == "dns.test" ? 1 : 0])
+      if name == "dns.test" {
+        #expect(await loop.until { reports.isConnected } && stream.tls?.serverName == "dns.test")
+      } else {
+        #expect(await loop.until { reports.failure != nil } && !reports.isConnected)
+      }
+      stream.close()
+    }
+  }
+
+  @Test(arguments: [0x0303, 0x0304])
+  func `a session is resumed by its ticket until the keys are a day old`(version: Int) throws {
+    let server = try makeServer()
+    let start = BootInstant.now
+    try onLoop { loop in
+      var session: PeerSession?
+      for (hours, isResumed) in [(0, false), (1, true), (13, true), (60, false)] {
+        server.clock = { start + .seconds(3600 * hours) }
+        let (own, other) = try pair()
+        let known = session
+        let (end, next) = (Outcome(), Kept())
+        DispatchQueue.global().async {
+          guard let client = PeerClient(other, version: version, resuming: known) else { return }
+          client.write([1])
+          client.endInput(notifies: true)
+          _ = client.readToEnd()
+          next.session = client.session
+          end.set(([client.isResumed ? 1 : 0], false))
+        }
+        let reports = Reports()
+        let stream = stream(own, server, on: loop, reports)
+        #expect(await loop.until { reports.inputEnds == 1 })
+        #expect(stream.tls?.isResumed == isResumed, "after \(hours) h")
+        stream.write([2])
+        stream.finish()
+        #expect(await loop.until { end.value != nil })
+        #expect(end.value?.octets == [isResumed ? 1 : 0])
+        stream.close()
+        session = next.session
+      }
+    }
+  }
+
+  @Test func `a handshake that takes too long ends the stream`() throws {
+    let server = try makeServer()
+    try onLoop { loop in
+      let (own, other) = try pair()
+      defer { close(other) }
+      let reports = Reports()
+      let stream = stream(own, server, on: loop, reports)
+      stream.patience = StreamPatience(handshake: .milliseconds(20), reading: .seconds(60))
+      #expect(await loop.until { reports.failure != nil })
+      #expect(reports.failure == .timeout && stream.isClosed && !reports.isConnected)
+    }
+  }
+
+  @Test func `a peer that takes nothing of what waits is reset, and one that takes a little is not`() throws {
+    try onLoop { loop in
+      let (own, other) = try pair()
+      defer { close(other) }
+      let reports = Reports()
+      let stream = stream(own, on: loop, reports)
+      stream.patience = StreamPatience(handshake: .seconds(60), reading: .milliseconds(50))
+      #expect(await loop.until { reports.isConnected })
+      stream.write([UInt8](repeating: 7, count: 4_000_000))
+      var block = [UInt8](repeating: 0, count: 65_536)
+      let start = loop.now
+      // It takes something for four times as long as the patience.
+      #expect(
+        await loop.until {
+          _ = recv(other, &block, block.count, Int32(MSG_DONTWAIT))
+          return loop.now - start > .milliseconds(200)
+        })
+      #expect(reports.failure == nil && stream.unsent > 0)
+      #expect(await loop.until { reports.failure != nil })
+      #expect(reports.failure == .timeout && stream.isClosed)
+    }
+  }
+
   @Test func `after its own end, a stream still reads`() throws {
     try onLoop { loop in
       let (own, other) = try pair()
@@ -217,6 +310,9 @@ private func stream(
     }
   }
 }
+
+/// A session that a client on another thread has kept.
+private final class Kept: @unchecked Sendable { var session: PeerSession? }
 
 /// What a client on another thread has read.
 private final class Outcome: @unchecked Sendable {

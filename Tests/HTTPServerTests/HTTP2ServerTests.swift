@@ -1,0 +1,327 @@
+// HTTP2ServerTests.swift -- requests over HTTP/2 and their answers, and what a hostile client gets.
+
+import EventLoop
+import Glibc
+import Streams
+import TestSupport
+import Testing
+
+@testable import HTTPServer
+
+/// Answers with the target; `/body` takes 100 octets, and `/later` waits for the test.
+private final class Handler: HTTP2Handler {
+  var later: [(exchange: HTTP2Exchange, number: UInt64)] = []
+  var hosts: [String] = []
+
+  func requested(_ request: HTTP2Request, _ exchange: HTTP2Exchange) -> Int? {
+    let target = String(decoding: request.target, as: UTF8.self)
+    hosts.append(String(decoding: request.host, as: UTF8.self))
+    switch target {
+    case "/body": return 100
+    case "/later": later.append((exchange, exchange.number))
+    default: answer(exchange, 200, target)
+    }
+    return nil
+  }
+
+  func received(_ body: UnsafeBufferPointer<UInt8>, _ exchange: HTTP2Exchange) {
+    answer(exchange, 200, "\(body.count) octets: \(String(decoding: body, as: UTF8.self))")
+  }
+
+  func refused(_ excess: HTTP2Excess, _ exchange: HTTP2Exchange) {
+    answer(exchange, excess == .head ? 431 : 413, "\(excess)")
+  }
+
+  func answer(_ exchange: HTTP2Exchange, _ status: Int, _ text: String) {
+    Array(text.utf8).withUnsafeBufferPointer {
+      exchange.answer(status: status, contentType: "text/plain", body: $0)
+    }
+  }
+}
+
+private final class Observer: HTTPConnectionObserver {
+  var connection: HTTP2Connection?
+  var changes: [Bool] = []
+  var hasEnded = false
+
+  func connectionChanged(isIdle: Bool) { if changes.last != isIdle { changes.append(isIdle) } }
+  func connectionEnded() { hasEnded = true }
+}
+
+/// A server with connections over pairs of sockets.
+private final class Scene {
+  let loop: EventLoop
+  let handler = Handler()
+  let server: HTTP2Server
+  private var observers: [Observer] = []
+  private let buffer = ReadBuffer(capacity: 16_384)
+
+  init(on loop: EventLoop) {
+    self.loop = loop
+    server = HTTP2Server(on: loop, handler: handler)
+  }
+
+  func connect(patience: StreamPatience? = nil) async throws -> (HTTP2Peer, Observer) {
+    var descriptors: [Int32] = [0, 0]
+    try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &descriptors) == 0)
+    _ = fcntl(descriptors[0], F_SETFL, O_NONBLOCK)
+    let observer = Observer()
+    observers.append(observer)
+    let stream = ByteStream(descriptors[0], nil, as: .server, into: buffer, on: loop) { _ in }
+    stream.patience = patience
+    stream.report = { [server, unowned(unsafe) stream] report in
+      if case .connected = report { observer.connection = server.serve(stream, observer: observer) }
+    }
+    #expect(await loop.until { observer.connection != nil })
+    return (HTTP2Peer(descriptors[1]), observer)
+  }
+
+  /// Runs the loop until the peer has what a condition wants.
+  func until(_ peer: HTTP2Peer, _ condition: () -> Bool) async -> Bool {
+    await loop.until {
+      peer.poll()
+      return condition()
+    }
+  }
+}
+
+extension HTTP2Peer {
+  fileprivate func text(_ stream: Int32) -> String { String(decoding: answers[stream]?.body ?? [], as: UTF8.self) }
+}
+
+@Suite struct `Requests over HTTP/2` {
+  @Test func `each is answered on its stream, with the fields of an answer`() throws {
+    try onLoop { loop in
+      let scene = Scene(on: loop)
+      let (peer, observer) = try await scene.connect()
+      for stream in [1, 3, 5] as [Int32] { peer.request(stream, "/\(stream)") }
+      #expect(await scene.until(peer) { peer.answers.values.count { $0.isWhole } == 3 })
+      for stream in [1, 3, 5] as [Int32] {
+        let answer = try #require(peer.answers[stream])
+        #expect(answer.status == "200" && peer.text(stream) == "/\(stream)")
+        #expect(answer.fields["content-type"] == "text/plain" && answer.fields["content-length"] == "2")
+        #expect(answer.fields["date"]?.hasSuffix(" GMT") == true && answer.fields.count == 4)
+      }
+      #expect(scene.handler.hosts == ["dns.test", "dns.test", "dns.test"])
+      #expect(observer.changes.last == true)
+    }
+  }
+
+  @Test func `an answer to HEAD has no body`() throws {
+    try onLoop { loop in
+      let scene = Scene(on: loop)
+      let (peer, _) = try await scene.connect()
+      peer.request(1, "/some", method: "HEAD")
+      #expect(await scene.until(peer) { peer.answers[1]?.isWhole == true })
+      #expect(peer.answers[1]?.body == [] && peer.answers[1]?.fields["content-length"] == "5")
+    }
+  }
+
+  @Test func `a body arrives whole, however it is cut, and one that is too long is refused`() throws {
+    try onLoop { loop in
+      let scene = Scene(on: loop)
+      let (peer, _) = try await scene.connect()
+      peer.request(1, "/body", method: "POST", body: [])
+      peer.send(1, 4, 3, HTTP2Peer.section(HTTP2Peer.fields("POST", "/body")))
+      peer.send(1, 4, 5, HTTP2Peer.section(HTTP2Peer.fields("POST", "/body")))
+      for octet in "abc".utf8 {
+        peer.send(0, 0, 3, [octet])
+        peer.send(0, 0, 5, [UInt8](repeating: 120, count: 40))
+      }
+      peer.send(0, 1, 3, [])
+      #expect(await scene.until(peer) { peer.answers.values.count { $0.isWhole } == 3 })
+      #expect(peer.text(1) == "0 octets: " && peer.text(3) == "3 octets: abc")
+      #expect(peer.answers[5]?.status == "413" && peer.text(5) == "body")
+    }
+  }
+
+  @Test func `bodies that are refused and go on do not take the room of others`() throws {
+    try onLoop { loop in
+      let scene = Scene(on: loop)
+      let (peer, _) = try await scene.connect()
+      peer.send(1, 4, 1, HTTP2Peer.section(HTTP2Peer.fields("POST", "/refused")))
+      // More than one window of the connection, in what a stream may send.
+      for stream in stride(from: 3 as Int32, to: 23, by: 2) {
+        peer.send(1, 4, stream, HTTP2Peer.section(HTTP2Peer.fields("POST", "/refused")))
+        peer.send(0, 0, stream, [UInt8](repeating: 1, count: 15_000))
+        #expect(await scene.until(peer) { peer.answers[stream]?.isWhole == true })
+      }
+      peer.request(101, "/body", method: "POST", body: [65])
+      #expect(await scene.until(peer) { peer.answers[101]?.isWhole == true })
+      #expect(peer.text(101) == "1 octets: A")
+    }
+  }
+
+  @Test func `heads may come in pieces, while other connections send theirs`() throws {
+    try onLoop { loop in
+      let scene = Scene(on: loop)
+      let (slow, _) = try await scene.connect()
+      let (other, _) = try await scene.connect()
+      let long = "/\(String(repeating: "s", count: 900))"
+      let octets = HTTP2Peer.frame(1, 5, 1, HTTP2Peer.section(HTTP2Peer.fields("GET", long)))
+      var stream: Int32 = -1
+      for piece in stride(from: 0, to: octets.count, by: 97) {
+        slow.send(Array(octets[piece..<min(piece + 97, octets.count)]))
+        stream += 2
+        let number = stream
+        other.request(number, "/\(String(repeating: "o", count: 700))")
+        #expect(await scene.until(other) { other.answers[number]?.isWhole == true })
+        #expect(other.text(number).utf8.count == 701)
+      }
+      #expect(await scene.until(slow) { slow.answers[1]?.isWhole == true })
+      #expect(slow.text(1) == long)
+    }
+  }
+
+  @Test func `more fields or octets than are allowed are refused`() throws {
+    try onLoop { loop in
+      let scene = Scene(on: loop)
+      let (peer, _) = try await scene.connect()
+      peer.request(1, "/", (0..<28).map { ("n\($0)", "v") })
+      peer.request(3, "/", (0..<29).map { ("n\($0)", "v") })
+      peer.request(5, "/", [("long", String(repeating: "v", count: 8100))])
+      #expect(await scene.until(peer) { peer.answers.values.count { $0.isWhole } == 3 })
+      #expect([1, 3, 5].map { peer.answers[$0]?.status } == ["200", "431", "431"])
+    }
+  }
+
+  @Test func `answers may come later, in any order, and not for requests that are gone`() throws {
+    try onLoop { loop in
+      let scene = Scene(on: loop)
+      let (peer, observer) = try await scene.connect()
+      for stream in [1, 3, 5] as [Int32] { peer.request(stream, "/later") }
+      #expect(await scene.until(peer) { scene.handler.later.count == 3 })
+      #expect(observer.connection?.waits == true)
+      let later = scene.handler.later
+      peer.send(3, 0, 3, [0, 0, 0, 8])
+      #expect(await scene.until(peer) { !later[1].exchange.isPending })
+      // The object may have another request by now.
+      peer.request(7, "/later")
+      #expect(await scene.until(peer) { scene.handler.later.count == 4 })
+      #expect(scene.handler.later[3].exchange === later[1].exchange)
+      #expect(scene.handler.later[3].number != later[1].number)
+      for (index, text) in [(2, "third"), (0, "first"), (3, "fourth")] {
+        scene.handler.answer(scene.handler.later[index].exchange, 200, text)
+      }
+      #expect(await scene.until(peer) { peer.answers.values.count { $0.isWhole } == 3 })
+      #expect(peer.text(1) == "first" && peer.text(5) == "third" && peer.text(7) == "fourth")
+      #expect(observer.connection?.waits == false)
+    }
+  }
+
+  @Test func `a client without room for an answer gets it when it has`() throws {
+    try onLoop { loop in
+      let scene = Scene(on: loop)
+      let (peer, observer) = try await scene.connect()
+      // SETTINGS_INITIAL_WINDOW_SIZE = 3.
+      peer.send(4, 0, 0, [0, 4, 0, 0, 0, 3])
+      peer.request(1, "/abcdef")
+      #expect(await scene.until(peer) { peer.answers[1]?.body.count == 3 })
+      #expect(observer.connection?.waits == false, "it is the client who has to do something")
+      peer.send(8, 0, 1, [0, 0, 0, 100])
+      #expect(await scene.until(peer) { peer.answers[1]?.isWhole == true })
+      #expect(peer.text(1) == "/abcdef")
+    }
+  }
+
+  @Test func `a connection that is drained says goodbye, answers, and ends`() throws {
+    try onLoop { loop in
+      let scene = Scene(on: loop)
+      let (peer, observer) = try await scene.connect()
+      peer.request(1, "/later")
+      #expect(await scene.until(peer) { scene.handler.later.count == 1 })
+      observer.connection?.drain()
+      #expect(await scene.until(peer) { peer.frames.contains { $0.type == 7 } })
+      #expect(!peer.hasEnded && !observer.hasEnded)
+      scene.handler.answer(scene.handler.later[0].exchange, 200, "last")
+      #expect(await scene.until(peer) { peer.hasEnded })
+      #expect(peer.text(1) == "last" && observer.hasEnded)
+      let goodbye = try #require(peer.frames.first { $0.type == 7 })
+      #expect(goodbye.payload == [0, 0, 0, 1, 0, 0, 0, 0])
+    }
+  }
+
+  @Test func `a client that ends its direction still gets its answers`() throws {
+    try onLoop { loop in
+      let scene = Scene(on: loop)
+      let (peer, observer) = try await scene.connect()
+      peer.request(1, "/later")
+      peer.endInput()
+      #expect(await scene.until(peer) { scene.handler.later.count == 1 })
+      #expect(!observer.hasEnded)
+      scene.handler.answer(scene.handler.later[0].exchange, 200, "last")
+      #expect(await scene.until(peer) { peer.hasEnded })
+      #expect(peer.text(1) == "last" && peer.answers[1]?.isWhole == true && observer.hasEnded)
+    }
+  }
+
+  @Test func `a request that is pending when its connection ends is answered to nobody`() throws {
+    try onLoop { loop in
+      let scene = Scene(on: loop)
+      let (peer, observer) = try await scene.connect()
+      peer.request(1, "/later")
+      #expect(await scene.until(peer) { scene.handler.later.count == 1 })
+      observer.connection?.close()
+      #expect(observer.hasEnded && !scene.handler.later[0].exchange.isPending)
+      scene.handler.answer(scene.handler.later[0].exchange, 200, "nobody")
+      #expect(await scene.until(peer) { peer.hasEnded })
+      #expect(peer.answers[1] == nil)
+    }
+  }
+}
+
+@Suite struct `A hostile client over HTTP/2` {
+  @Test func `opens a hundred streams and no more`() throws {
+    try onLoop { loop in
+      let scene = Scene(on: loop)
+      let (peer, observer) = try await scene.connect()
+      for index in 0..<100 as Range<Int32> { peer.request(1 + 2 * index, "/later") }
+      #expect(await scene.until(peer) { scene.handler.later.count == 100 })
+      peer.request(201, "/later")
+      #expect(await scene.until(peer) { peer.answers[201]?.resetCode == 7 || peer.hasEnded })
+      #expect(scene.handler.later.count == 100)
+      _ = observer
+    }
+  }
+
+  enum Flood: CaseIterable {
+    case resets
+    case settings
+    case pings
+    case continuations
+    case nonsense
+  }
+
+  @Test(arguments: Flood.allCases) func `is left by a server that it floods`(flood: Flood) throws {
+    try onLoop { loop in
+      let scene = Scene(on: loop)
+      let (peer, observer) = try await scene.connect()
+      #expect(await scene.until(peer) { peer.frames.count >= 2 })
+      var stream: Int32 = -1
+      var looks = 0
+      switch flood {
+      case .continuations: peer.send(1, 1, 1, HTTP2Peer.section([(":method", "GET")]))
+      default: break
+      }
+      #expect(
+        await loop.until {
+          looks += 1
+          for _ in 0..<20 {
+            switch flood {
+            case .resets:
+              stream += 2
+              peer.request(stream, "/later")
+              peer.send(3, 0, stream, [0, 0, 0, 8])
+            // Nobody reads the acknowledgements.
+            case .settings: peer.send(4, 0, 0, [UInt8](repeating: 0, count: 0))
+            case .pings: peer.send(6, 0, 0, [UInt8](repeating: 0, count: 8))
+            case .continuations: peer.send(9, 0, 1, HTTP2Peer.section([("x", "y")]))
+            case .nonsense: peer.send(Array("GET / HTTP/1.1\r\n\r\n".utf8))
+            }
+          }
+          return observer.hasEnded || looks > 20_000
+        })
+      #expect(observer.hasEnded, "after \(looks) looks")
+    }
+  }
+}
