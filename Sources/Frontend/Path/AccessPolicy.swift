@@ -1,5 +1,6 @@
 // AccessPolicy.swift -- which clients may query: a short list of prefixes, compared as integers on the hot path.
 
+import CEvent
 import CHotPath
 import CSocket
 import DNSWire
