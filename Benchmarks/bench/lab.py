@@ -35,8 +35,8 @@ def build(source: str, output: Path, *options: str) -> Path:
   return output
 
 
-def _make_certificate(folder: Path) -> tuple[Path, Path]:
-  """A certificate for the DoH servers of all parts that signs itself, and its key."""
+def make_certificate(folder: Path) -> tuple[Path, Path]:
+  """A certificate for the servers of all parts that signs itself, and its key. Each call makes another pair."""
   certificate, key = folder / "certificate.pem", folder / "key.pem"
   names = f"subjectAltName=IP:127.0.0.1,IP:{peers.DOH_ADDRESS},DNS:localhost,DNS:{peers.DOH_NAME}"
   _run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
@@ -52,7 +52,7 @@ def open_lab(httpdnsd: Path, simulator: Path) -> Iterator[Lab]:
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="httpdnsd-bench-")))
     # A server that gives up its privileges must still reach its files.
     folder.chmod(0o755)
-    certificate, key = _make_certificate(folder)
+    certificate, key = make_certificate(folder)
     lab = Lab(
       folder=folder, stack=stack,
       echo=build("echo.c", folder / "echo"),
@@ -67,7 +67,8 @@ def open_lab(httpdnsd: Path, simulator: Path) -> Iterator[Lab]:
     yield lab
 
 
-def _wait_for_tcp(server: Server, port: int, limit: float) -> None:
+def wait_for_tcp(server: Server, port: int, limit: float) -> None:
+  """Returns when a server accepts connections at a port."""
   deadline = time.monotonic() + limit
   while time.monotonic() < deadline and server.process.is_running():
     try:
@@ -82,7 +83,7 @@ def start_doh(lab: Lab) -> None:
   """Starts the RFC 8484 provider."""
   port = free_port()
   server = start(peers.dnsdist_doh(port), lab)
-  _wait_for_tcp(server, port, 10)
+  wait_for_tcp(server, port, 10)
   lab.doh_url = f"https://127.0.0.1:{port}/dns-query"
 
 
@@ -105,7 +106,7 @@ def launch_simulator(lab: Lab, *options: str) -> Simulator:
 
   server = launch(Spec("simulator", Role.REFERENCE, command), lab)
   for port in (server.port, https_port):
-    _wait_for_tcp(server, port, 10)
+    wait_for_tcp(server, port, 10)
   return Simulator(server, f"http://127.0.0.1:{server.port}/resolve", f"https://127.0.0.1:{https_port}/resolve",
                    str(server.folder / ours.SIMULATOR_CA))
 
@@ -119,7 +120,7 @@ def launch_http2(lab: Lab, backend: Simulator) -> tuple[Server, str]:
             "--accesslog-file=/dev/null", str(lab.key), str(lab.certificate)]
 
   server = launch(Spec("nghttpx", Role.REFERENCE, command, package="nghttp2-proxy"), lab)
-  _wait_for_tcp(server, server.port, 10)
+  wait_for_tcp(server, server.port, 10)
   return server, f"https://127.0.0.1:{server.port}/resolve"
 
 

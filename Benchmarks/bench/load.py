@@ -29,6 +29,18 @@ class Load:
 
 
 @dataclass(frozen=True)
+class Transport:
+  """How dnsperf asks: its mode, what more it is told, and its connections."""
+
+  mode: str
+  options: tuple[str, ...] = ()
+  clients: int = CLIENTS
+
+
+UDP = Transport("udp")
+
+
+@dataclass(frozen=True)
 class Outcome:
   """What dnsperf counted in one run."""
 
@@ -48,13 +60,14 @@ def _number(pattern: str, text: str) -> float:
   return float(found.group(1)) if found else 0.0
 
 
-def run(port: int, names: Path, *, rate: int | None = None, seconds: float | None = None) -> Outcome:
+def run(port: int, names: Path, *, rate: int | None = None, seconds: float | None = None,
+        transport: Transport = UDP) -> Outcome:
   """Asks for the names in the file in turn: for `seconds`, or without it each of them once."""
   program = find_program("dnsperf")
   if program is None:
     raise BenchError("dnsperf is missing: run Benchmarks/setup first")
-  command = [program, "-s", "127.0.0.1", "-p", str(port), "-d", str(names), "-c", str(CLIENTS), "-q", str(OUTSTANDING),
-             "-t", str(_TIMEOUT)]
+  command = [program, "-s", "127.0.0.1", "-p", str(port), "-d", str(names), "-c", str(transport.clients), "-q",
+             str(OUTSTANDING), "-t", str(_TIMEOUT), "-m", transport.mode, *transport.options]
   command += ["-l", f"{seconds:.3f}"] if seconds is not None else ["-n", "1", "-l", str(_PASS_LIMIT)]
   if rate is not None:
     command += ["-Q", str(rate)]
@@ -75,10 +88,20 @@ def run(port: int, names: Path, *, rate: int | None = None, seconds: float | Non
 
 def latencies(port: int, names: Path, *, rate: int, seconds: float) -> list[float]:
   """Asks like `run`; how long each answer with RCODE 0 took, in seconds, in rising order. dnsperf prints each one."""
-  command = [find_program("dnsperf") or "dnsperf", "-s", "127.0.0.1", "-p", str(port), "-d", str(names), "-c", str(CLIENTS),
-             "-q", str(OUTSTANDING), "-Q", str(rate), "-l", f"{seconds:.3f}", "-v"]
+  command = latency_command(port, names, rate=rate, seconds=seconds)
   finished = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30, preexec_fn=die_with_parent)
-  times = sorted(float(time) for time in _LATENCY.findall(finished.stdout))
+  return read_latencies(finished.stdout)
+
+
+def latency_command(port: int, names: Path, *, rate: int, seconds: float) -> list[str]:
+  """The command behind it, for those who run several at once."""
+  return [find_program("dnsperf") or "dnsperf", "-s", "127.0.0.1", "-p", str(port), "-d", str(names), "-c", str(CLIENTS),
+          "-q", str(OUTSTANDING), "-Q", str(rate), "-l", f"{seconds:.3f}", "-v"]
+
+
+def read_latencies(text: str) -> list[float]:
+  """What it has printed."""
+  times = sorted(float(time) for time in _LATENCY.findall(text))
   if len(times) < 100:
     raise BenchError("dnsperf tells no latencies")
   return times

@@ -80,6 +80,22 @@ class Process:
     """Time on a CPU so far: the first field of every task's schedstat."""
     return sum(int(text.split()[0]) for text in self._task_files("schedstat"))
 
+  def cpu_of_threads(self, name: str) -> int:
+    """The same of the threads whose name begins so."""
+    spent = 0
+    found = False
+    for member in self._members:
+      for task in Path(f"/proc/{member}/task").glob("*"):
+        try:
+          if (task / "comm").read_text().startswith(name):
+            spent += int((task / "schedstat").read_text().split()[0])
+            found = True
+        except (FileNotFoundError, ProcessLookupError):
+          continue
+    if not found:
+      raise BenchError(f"a server has no thread {name!r}")
+    return spent
+
   def cpu_nanoseconds_with_ended(self) -> int:
     """The same with that of threads that have ended."""
     # The kernel's number for the CPU clock of a process: the complement of its own, and 2 for time on a CPU.
@@ -100,6 +116,17 @@ class Process:
   def own_octets(self) -> int:
     """The same without pages of files, of which the kernel keeps more or fewer: RssAnon."""
     return self._status_octets("RssAnon")
+
+  def proportional_octets(self) -> int:
+    """Pss_Anon of smaps_rollup: the share of the process in its memory, without pages of files, of which the kernel keeps
+    more or fewer."""
+    texts = [Path(f"/proc/{member}/smaps_rollup").read_text() for member in self._members]
+    return 1024 * sum(_status_number(text, "Pss_Anon") for text in texts)
+
+  def sockets(self) -> int:
+    """How many sockets it has open."""
+    links = [os.readlink(entry) for member in self._members for entry in Path(f"/proc/{member}/fd").iterdir()]
+    return sum(link.startswith("socket:") for link in links)
 
   def stop(self) -> None:
     """Ends the process and what it forked: politely, then after three seconds by force."""
