@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from .hotnames import FIRST_HOT_NAME, HOT_NAMES
+from .peers import DOH_NAME, IDLE_SECONDS
 from .servers import FIRST_NAME, LOCAL_NAME, Place, Role, Spec
 
 #: What is asked: RFC 8484 at dnsdist, JSON at the simulator.
@@ -78,8 +79,10 @@ def _configuration(place: Place, provider: str, *, cache: str, workers: int = 1,
 
 
 def _configuration_with(place: Place, provider: str, *, cache: str, workers: int = 1, refresh: str = "",
-                        limit: int = 0) -> str:
+                        limit: int = 0, rate_limit: int = 0) -> str:
   """The same; `provider` is the lines of its table."""
+  # Programs of before a change may not know the key.
+  limit_line = f"rate_limit = {rate_limit}\n" if rate_limit > 0 else ""
   return f"""state_directory = "{place.folder}"
 
 [listen]
@@ -87,7 +90,7 @@ addresses = ["127.0.0.1:{place.port}"]
 workers = {workers}
 misses_per_client = {limit}
 misses_per_domain = {limit}
-
+{limit_line}
 [[provider]]
 name = "bench"
 {provider}
@@ -153,6 +156,48 @@ def with_metrics(web: int) -> Spec:
     return _command(place, f'{configuration}\n[web]\naddress = "127.0.0.1:{web}"\n')
 
   return Spec("httpdnsd with metrics", Role.OURS, command, backend="simulator")
+
+
+def encrypted(name: str, dot_port: int, doh_port: int) -> Spec:
+  """The same, with DNS over TLS and HTTPS and the certificate of the lab. One client may have all connections."""
+
+  def command(place: Place) -> list[str]:
+    configuration = _configuration(place, _PROVIDER_JSON, cache='min_ttl = "24h"\nmax_ttl = "24h"')
+    return _command(place, f"""{configuration}
+[encrypted]
+dot = ["127.0.0.1:{dot_port}"]
+doh = ["127.0.0.1:{doh_port}"]
+name = "{DOH_NAME}"
+certificate_file = "{place.lab.certificate}"
+key_file = "{place.lab.key}"
+allow = ["127.0.0.0/8"]
+connections = 1024
+per_client = 1024
+new_per_second = 100000
+idle = "{IDLE_SECONDS}s"
+""")
+
+  return Spec(name, Role.OURS, command, backend="simulator")
+
+
+def encrypted_off(name: str) -> Spec:
+  """The same with the section, but without an address in it."""
+
+  def command(place: Place) -> list[str]:
+    configuration = _configuration(place, _PROVIDER_JSON, cache='min_ttl = "24h"\nmax_ttl = "24h"')
+    return _command(place, f"{configuration}\n[encrypted]\ndot = []\ndoh = []\ndoh_plain = []\n")
+
+  return Spec(name, Role.OURS, command, backend="simulator")
+
+
+def with_rate_limit(name: str, limit: int) -> Spec:
+  """The same with a limit on the queries of a client; with 0 there is no limit."""
+
+  def command(place: Place) -> list[str]:
+    return _command(place, _configuration_with(place, _provider_toml(_PROVIDER_JSON, place),
+                                               cache='min_ttl = "24h"\nmax_ttl = "24h"', rate_limit=limit))
+
+  return Spec(name, Role.OURS, command, backend="simulator")
 
 
 #: The control socket in a server's folder.

@@ -13,9 +13,12 @@ from .servers import Place, Role, Spec
 
 #: Names in the zone, all of which every cache must hold.
 ZONE_NAMES = 10_000
-#: The DoH server of the part `misses`: its name and its address, which are in the certificate.
+#: The DoH server of the part `misses`: its name, which is also that of the encrypted listeners, and its address. Both are
+#: in the certificate.
 DOH_NAME = "doh.bench.example"
 DOH_ADDRESS = "127.0.0.44"
+#: How long an encrypted connection may be idle.
+IDLE_SECONDS = 120
 #: Entries that each cache may hold: enough that none is evicted.
 CACHE_ENTRIES = 50_000
 
@@ -186,6 +189,46 @@ addAction(AllRule(), SpoofAction({{"192.0.2.1"}}, {{ttl=300}}))
 """)
 
   return Spec("dnsdist DoH", Role.REFERENCE, command, package="dnsdist")
+
+
+def unbound_encrypted(name: str, dot_port: int, doh_port: int) -> Spec:
+  """unbound that also serves DNS over TLS and HTTPS."""
+
+  def command(place: Place) -> list[str]:
+    # By default it takes ten connections, and closes those that idle sooner once half of the places are taken.
+    return _unbound_with(
+      place, f"interface: 127.0.0.1@{dot_port}", f"interface: 127.0.0.1@{doh_port}", f"tls-port: {dot_port}",
+      f"https-port: {doh_port}", f'tls-service-key: "{place.lab.key}"', f'tls-service-pem: "{place.lab.certificate}"',
+      "incoming-num-tcp: 1024", f"tcp-idle-timeout: {IDLE_SECONDS}000")
+
+  return Spec(name, Role.PEER, command, package="unbound", backend="nsd")
+
+
+def dnsdist_encrypted(name: str, dot_port: int, doh_port: int) -> Spec:
+  """dnsdist that also serves DNS over TLS and HTTPS, with one thread for connections."""
+
+  def command(place: Place) -> list[str]:
+    pair = f'"{place.lab.certificate}", "{place.lab.key}"'
+    return _run_dnsdist(place, _dnsdist_common(place) + f"""
+setUDPMultipleMessagesVectorSize(64)
+setMaxTCPClientThreads(1)
+setTCPRecvTimeout({IDLE_SECONDS})
+setLocal("127.0.0.1:{place.port}")
+addTLSLocal("127.0.0.1:{dot_port}", {pair}, {{provider="openssl", minTLSVersion="tls1.2"}})
+addDOHLocal("127.0.0.1:{doh_port}", {pair}, "/dns-query", {{minTLSVersion="tls1.2", idleTimeout={IDLE_SECONDS}}})
+""")
+
+  return Spec(name, Role.PEER, command, package="dnsdist", backend="nsd")
+
+
+def openssl_server() -> Spec:
+  """`openssl s_server`: handshakes and nothing else. It does not read its input while it waits for a request over HTTP."""
+
+  def command(place: Place) -> list[str]:
+    return [program("openssl"), "s_server", "-accept", f"127.0.0.1:{place.port}", "-cert", str(place.lab.certificate), "-key",
+            str(place.lab.key), "-quiet", "-WWW"]
+
+  return Spec("openssl s_server", Role.REFERENCE, command, package="openssl")
 
 
 def https_dns_proxy(path: str, bootstrap_port: int) -> Spec:
