@@ -10,7 +10,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from . import figures, flushing, hot, lists, manynames, misses, ours, peers, programs, scrapes
+from . import encrypted, figures, flushing, hot, lists, manynames, misses, ours, peers, programs, scrapes
+from .encrypted_lab import DNSDIST, OURS, UNBOUND
 from .lab import open_lab, start_doh, start_simulator
 from .measure import run_rounds, warm
 from .processes import BenchError
@@ -22,8 +23,8 @@ _EVERYTHING = [*peers.ALL[:2], *ours.ALL, *peers.ALL[2:]]
 _NAMES = [spec.name for spec in _EVERYTHING]
 #: What can be measured without the rest: CPU and allocations per answer; httpdnsd's own latency, memory, start and
 #: idling; misses beside https_dns_proxy; a million names; hot names; the programs that measure parts of it; flushes;
-#: scrapes of its metrics; lists of names, sets and clients.
-_PARTS = ["rounds", "alone", "misses", "many", "hot", "programs", "flush", "metrics", "lists"]
+#: scrapes of its metrics; lists of names, sets and clients; DNS over TLS and HTTPS.
+_PARTS = ["rounds", "alone", "misses", "many", "hot", "programs", "flush", "metrics", "lists", "encrypted"]
 
 
 def _say(text: str) -> None:
@@ -38,7 +39,8 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
   parser.add_argument("--refresh-bench", type=Path, default=_ROOT / ".build/release/refresh-bench")
   parser.add_argument("--cache-bench", type=Path, default=_ROOT / ".build/release/cache-bench")
   parser.add_argument("--before", type=Path, metavar="PROGRAM",
-                      help="another httpdnsd, of before a change: the part lists compares with it what is not configured")
+                      help="another httpdnsd, of before a change: the parts lists and encrypted compare with it what is not "
+                      "configured")
   parser.add_argument("--only", default="", metavar="NAMES",
                       help="servers to measure, separated by commas; 'httpdnsd' is all of its set-ups. Known: "
                       + "; ".join(_NAMES))
@@ -237,6 +239,18 @@ def _measure_lists(lab: Lab, findings: Findings, before: Path | None) -> None:
   _attempt(findings, "lists", measure_all)
 
 
+def _measure_encrypted(lab: Lab, findings: Findings, before: Path | None) -> None:
+  """What DNS over TLS and HTTPS costs."""
+  measured = {spec.name for spec in findings.specs}
+  programs = [name for name in (OURS, UNBOUND, DNSDIST) if name in measured]
+
+  def measure_all() -> None:
+    findings.encrypted = encrypted.measure(lab, programs, before, findings.rounds, findings.seconds, _say)
+    findings.notes += findings.encrypted.failures + findings.encrypted.hits.failures
+
+  _attempt(findings, "encrypted", measure_all)
+
+
 def _measure(lab: Lab, findings: Findings, options: argparse.Namespace) -> None:
   parts = _wanted("--parts", options.parts, _PARTS)
   has_ours = any(spec.role in (Role.OURS, Role.MISS) for spec in findings.specs)
@@ -261,6 +275,8 @@ def _measure(lab: Lab, findings: Findings, options: argparse.Namespace) -> None:
     _measure_scrapes(lab, findings)
   if "lists" in parts and has_ours:
     _measure_lists(lab, findings, options.before and options.before.resolve())
+  if "encrypted" in parts:
+    _measure_encrypted(lab, findings, options.before and options.before.resolve())
 
 
 def _end_on_signal(number: int, _frame: object) -> None:

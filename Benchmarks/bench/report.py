@@ -6,6 +6,7 @@ import statistics
 from dataclasses import dataclass, field
 
 from . import ours
+from .encrypted import EncryptedCosts
 from .figures import MANY_NAMES, Allocations, FullCache, Latency
 from .flushing import FlushCost, flush_row
 from .hot import Cost, HotAnswers
@@ -18,6 +19,7 @@ from .misses import Misses, miss_part, miss_rows
 from .peers import ALL as PEERS
 from .peers import ECHO, ZONE_NAMES
 from .programs import CacheFileCost, SchedulerCost
+from .report_encrypted import encrypted_parts, encrypted_rows
 from .report_fresh import fresh_parts, fresh_rows
 from .report_lists import list_parts, list_rows
 from .scrapes import ScrapeCost, scrape_part, scrape_row
@@ -56,6 +58,7 @@ class Findings:
   misses: Misses | None = None
   many: ManyNames | None = None
   lists: ListCosts | None = None
+  encrypted: EncryptedCosts | None = None
   notes: list[str] = field(default_factory=list)
 
 
@@ -206,6 +209,7 @@ def requirement_rows(findings: Findings) -> list[Row]:
     *miss_rows(findings.misses),
     many_row(findings.many),
     *list_rows(findings.lists),
+    *encrypted_rows(findings.encrypted),
   ]
 
 
@@ -249,12 +253,13 @@ def _rounds(findings: Findings) -> str:
 def compose(findings: Findings) -> str:
   """The whole report."""
   versions = [f"{spec.package} {package_version(spec.package)}" for spec in findings.specs if spec.package]
+  tools = ["dnsperf", *(["nghttp2-client", "openssl"] if findings.encrypted else [])]
   parts = ["# Benchmark"]
   if findings.is_quick:
     parts.append("**A quick run: fewer rounds and shorter waits than the figures ask for.**")
   parts += [
-    f"Machine: {describe_machine()}.  \nPeers: {', '.join(versions) or 'none'}; load from dnsperf "
-    f"{package_version('dnsperf')}.",
+    f"Machine: {describe_machine()}.  \nPeers: {', '.join(versions) or 'none'}; load from "
+    f"{', '.join(f'{tool} {package_version(tool)}' for tool in tools)}.",
     *([_rounds(findings)] if not findings.results.is_empty else []),
     table(["figure", "must reach", "measured", "verdict"],
           [[row.figure, row.limit, row.measured, row.verdict] for row in requirement_rows(findings)]),
@@ -271,6 +276,7 @@ def compose(findings: Findings) -> str:
   parts += miss_part(findings.misses)
   parts += scrape_part(findings.scrapes)
   parts += list_parts(findings.lists)
+  parts += encrypted_parts(findings.encrypted)
   if findings.notes:
     parts += ["## Notes", "\n".join(f"* {note}" for note in findings.notes)]
   return "\n\n".join(parts) + "\n"
