@@ -25,7 +25,7 @@ final class ProxyReader {
 
   private func read() {
     while true {
-      let header = ProxyHeader(octets.span)
+      let header = octets.withUnsafeBufferPointer { ProxyHeader($0.span) }
       guard case .incomplete(let missing) = header else { return end(header) }
       var next = [UInt8](repeating: 0, count: missing)
       let count = recv(descriptor, &next, missing, 0)
