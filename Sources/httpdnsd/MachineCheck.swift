@@ -75,6 +75,9 @@ struct MachineCheck {
     checkFleet()
     checkLists()
     checkSets()
+    if loaded.configuration.encrypted.hasListeners {
+      findings += EncryptedCheck(loaded.configuration) { forwarder.addressesElsewhere(of: $0) }.findings
+    }
   }
 
   var hasProblem: Bool { findings.contains { $0.result == .problem } }

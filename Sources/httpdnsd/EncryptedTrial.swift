@@ -1,0 +1,123 @@
+// EncryptedTrial.swift -- asks an encrypted listener one question as a strict client would, and says what such a client minds.
+
+import DNSWire
+import EventLoop
+import Forwarder
+import Glibc
+import Streams
+
+/// A trial of one listener, on a loop of its own.
+struct EncryptedTrial {
+  /// What is spoken there.
+  enum Service {
+    case dot
+    /// With the path of the requests, and a token if clients need one.
+    case doh(path: String)
+
+    var word: String { if case .dot = self { "DoT" } else { "DoH" } }
+  }
+
+  let service: Service
+  let address: SocketAddress
+  /// The name, or the address, that the certificate must have. A name is sent as SNI.
+  let name: String
+  let trust: TrustStore
+
+  /// The most time for one connection.
+  private static let time = Duration.seconds(3)
+  /// A question that the daemon answers itself.
+  private static let question = Question(name: DomainName(text: "localhost")!, type: .a)
+
+  /// What a strict client minds, in one line; nil if it gets its answer.
+  func objection() -> String? {
+    switch service {
+    case .dot:
+      return exchange(["dot"], EncryptedTrial.framed) { octets in
+        octets.count > 2 && octets.count >= 2 + Int(octets[0]) << 8 + Int(octets[1])
+          ? (try? Message.parse(Array(octets[2...]))) != nil : nil
+      }
+    case .doh(let path):
+      // Browsers want HTTP/2; the question then goes over HTTP/1.1, which is text.
+      if let objection = exchange(["h2"], nil, { _ in true }) { return objection }
+      let query = Base64URL.encode(EncryptedTrial.query)
+      let host = name.contains(":") ? "[\(name)]" : name
+      let request = "GET \(path)?dns=\(query) HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n"
+      var status = ""
+      let objection = exchange(["http/1.1"], Array(request.utf8)) { octets in
+        guard let end = octets.firstIndex(of: 13) else { return nil }
+        status = String(decoding: octets[..<end], as: UTF8.self)
+        return status.hasPrefix("HTTP/1.1 200")
+      }
+      return objection == nil || status.isEmpty ? objection : "a query gets \"\(status)\""
+    }
+  }
+
+  private static var query: [UInt8] { (try? Message.query(question, id: 0).compose()) ?? [] }
+  private static var framed: [UInt8] { [UInt8(query.count >> 8), UInt8(query.count & 255)] + query }
+
+  /// Connects, shakes hands and exchanges octets.
+  ///
+  /// - Parameters:
+  ///   - protocols: what is offered; the listener has to choose the first one.
+  ///   - request: sent after the handshake; nil for nothing.
+  ///   - judge: whether the octets so far are the answer; nil if more have to come.
+  private func exchange(
+    _ protocols: [String], _ request: [UInt8]?, _ judge: @escaping ([UInt8]) -> Bool?
+  ) -> String? {
+    guard let loop = try? EventLoop(), let client = TLSClient(name, trust, protocols: protocols, resumes: false) else {
+      return "not tried: no memory"
+    }
+    var objection: String? = "no answer within \(EncryptedTrial.time.components.seconds) s"
+    var stream: ByteStream?
+    var octets: [UInt8] = []
+    var hasEnded = false
+    func end(_ reason: String?) {
+      if !hasEnded { objection = reason }
+      hasEnded = true
+      loop.stop()
+    }
+    let timer = OwnedTimer()
+    timer.set(after: EncryptedTrial.time, on: loop) { loop.stop() }
+    let buffer = ReadBuffer(capacity: 16_384)
+    let connector = Connector(to: [address], within: EncryptedTrial.time, userTimeout: EncryptedTrial.time, on: loop) {
+      result in
+      switch result {
+      case .failure(let failure): end("no connection: \(String(cString: strerror(failure.systemError)))")
+      case .success((let descriptor, _)):
+        guard let connection = client.connection(over: descriptor) else { return end("\"\(name)\" is no name for TLS") }
+        stream = ByteStream(descriptor, connection, into: buffer, on: loop) { report in
+          switch report {
+          case .connected:
+            guard connection.chosenProtocol == protocols[0] else {
+              return end("it does not choose \(protocols[0]) (ALPN)")
+            }
+            guard let request else { return end(nil) }
+            stream?.write(request)
+          case .octets(let some):
+            octets += some
+            if let isAnswer = judge(octets) { end(isAnswer ? nil : "what it answers is no answer") }
+          case .ended(let failure): end(EncryptedTrial.text(failure, name))
+          case .readTurnEnded, .drained, .inputEnded: break
+          }
+        }
+      }
+    }
+    withExtendedLifetime((connector, timer)) { loop.run() }
+    stream?.close()
+    return objection
+  }
+
+  /// What a failure means to who runs the listener.
+  private static func text(_ failure: StreamFailure, _ name: String) -> String {
+    switch failure {
+    case .handshake(.otherName): "the certificate is not for \(name); clients refuse it"
+    case .handshake(.certificate(let reason, isUntrusted: true)):
+      "clients do not trust the certificate: \(reason); certificate_file must have the whole chain, and end at an authority "
+        + "that they know"
+    case .handshake(.certificate(let reason, isUntrusted: false)): "clients refuse the certificate: \(reason)"
+    case .handshake(.error(let code)): "the handshake fails: \(TLSFailure.reason(of: code))"
+    case .handshake(.closed), .system: "it closes the connection before TLS: is this machine in encrypted.allow?"
+    case .closed, .tls, .timeout: "it closes the connection without an answer"
+    }
+  }
+}
