@@ -163,19 +163,21 @@ public final class EventLoop: Loop, @unchecked Sendable {
   public func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
 
   /// Runs `action` in this turn or a later one, when all that was queued before has run.
-  public func queue(_ action: @escaping () -> Void) { shared.append(action) }
+  public func queue(_ action: @escaping () -> Void) { shared.append(.action(action)) }
+
+  public func queue(_ place: PlaceEntry) { shared.append(.place(place)) }
 
   /// Returns whether there was anything to run.
   private func runShared() -> Bool {
     guard let first = shared.next() else { return false }
     let end = preciseNow + SharedTime.inTurn
-    var action = first
+    var item = first
     while true {
-      action()
+      item.run()
       // What an action resumes is part of it.
       runJobs()
       guard preciseNow < end, let next = shared.next() else { return true }
-      action = next
+      item = next
     }
   }
 

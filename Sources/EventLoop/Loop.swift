@@ -14,6 +14,8 @@ public protocol Loop: SerialExecutor, TaskExecutor, AnyObject {
   /// Runs `action` when all that was queued before has run, in the time of a turn that all such actions share: for what
   /// strangers cause, and for each part of work that has many.
   func queue(_ action: @escaping () -> Void)
+  /// The same, for a place; allocates nothing on a real loop.
+  func queue(_ place: PlaceEntry)
   /// Whether the caller may use what belongs to this loop: it is on the loop's thread, or the loop has not run yet. Any
   /// thread.
   var isAccessible: Bool { get }
@@ -32,6 +34,8 @@ extension Loop {
 
   /// Without a time of its own a turn has room for everything.
   public func queue(_ action: @escaping () -> Void) { inNextTurn(action) }
+
+  public func queue(_ place: PlaceEntry) { queue { place.run() } }
 
   /// Runs `action` in the loop's next turn, whatever becomes of the caller: it must hold what it needs. What may be taken
   /// back, or comes later, needs an `OwnedTimer`.

@@ -6,68 +6,100 @@
 
 /// A queue of actions, and how long they run in one turn. Loop thread only.
 struct SharedTime {
+  /// What waits in the queue.
+  enum Item {
+    case action(() -> Void)
+    case place(PlaceEntry)
+    /// It has run.
+    case nothing
+
+    func run() {
+      switch self {
+      case .action(let action): action()
+      case .place(let entry): entry.run()
+      case .nothing: break
+      }
+    }
+  }
+
   /// The time in one turn, after which no further action begins.
   static let inTurn = Duration.milliseconds(2)
 
-  private var actions: [() -> Void] = []
-  /// How many of `actions` have run.
+  private var items: [Item] = []
+  /// How many of `items` have run.
   private var begun = 0
 
-  var isEmpty: Bool { begun == actions.count }
+  var isEmpty: Bool { begun == items.count }
 
-  mutating func append(_ action: @escaping () -> Void) { actions.append(action) }
+  mutating func append(_ item: Item) { items.append(item) }
 
-  /// Removes and returns the first action.
+  /// Removes and returns the first item.
   ///
   /// - Complexity: O(1), amortized.
-  mutating func next() -> (() -> Void)? {
-    guard begun < actions.count else { return nil }
-    let action = actions[begun]
-    actions[begun] = {}
+  mutating func next() -> Item? {
+    guard begun < items.count else { return nil }
+    let item = items[begun]
+    items[begun] = .nothing
     begun += 1
-    if begun == actions.count {
-      actions.removeAll(keepingCapacity: begun <= 1024)
+    if begun == items.count {
+      items.removeAll(keepingCapacity: begun <= 1024)
       begun = 0
-    } else if begun >= 64, begun > actions.count / 2 {
-      actions.removeFirst(begun)
+    } else if begun >= 64, begun > items.count / 2 {
+      items.removeFirst(begun)
       begun = 0
     }
-    return action
+    return item
+  }
+}
+
+/// An object that takes places in a loop's queue.
+package protocol QueueMember: AnyObject {
+  /// All that was queued before has run.
+  func placeHasCome()
+}
+
+/// What a queue knows of a place: a place that was taken back gets another one. Loop thread only.
+public final class PlaceEntry {
+  fileprivate var isTaken = false
+  /// Takes the place back before it ends.
+  fileprivate unowned(unsafe) var owner: (any QueueMember)?
+
+  func run() {
+    guard isTaken, let owner else { return }
+    isTaken = false
+    owner.placeHasCome()
   }
 }
 
 /// A place in the loop's queue for the time that is shared. Taken back when it is released. Loop thread only.
+///
+/// To take one allocates nothing: each event of a connection does so.
 public final class OwnedPlace {
-  /// What the queue knows of the place: a place that was taken back gets another one.
-  private final class Entry { var isTaken = false }
-  private var entry = Entry()
+  private var entry = PlaceEntry()
 
-  /// Whether its action has yet to run.
+  /// Whether its owner has yet to run.
   public var isTaken: Bool { entry.isTaken }
 
   public init() {}
 
   deinit { entry.isTaken = false }
 
-  /// Runs `action` when all that was queued before has run, with the object that has this place as a property of its own. No
+  /// Calls `owner`, the object that has this place as a property of its own, when all that was queued before has run. No
   /// effect if the place is taken.
-  public func take<Owner: AnyObject>(on loop: any Loop, for owner: Owner, _ action: @escaping (Owner) -> Void) {
+  package func take(on loop: any Loop, for owner: any QueueMember) {
     loop.assertCurrent()
     guard !isTaken else { return }
     entry.isTaken = true
     // The owner's end is the place's.
-    loop.queue { [entry, unowned owner] in
-      guard entry.isTaken else { return }
-      entry.isTaken = false
-      action(owner)
-    }
+    entry.owner = owner
+    loop.queue(entry)
   }
 
   /// Takes the place back.
   public func cancel() {
     guard isTaken else { return }
     entry.isTaken = false
-    entry = Entry()
+    entry = PlaceEntry()
   }
 }
 

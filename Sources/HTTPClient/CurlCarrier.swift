@@ -24,7 +24,7 @@ final class CurlCarrier: Carrier {
 
   /// libcurl's handle, owned; freed by `close`.
   private let handle: UnsafeMutableRawPointer
-  private let loop: EventLoop
+  let loop: EventLoop
   private let settings: OriginSettings
   let order: ConnectionOrder
   /// The number of transfers that have been added to libcurl.

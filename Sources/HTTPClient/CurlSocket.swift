@@ -6,7 +6,7 @@ import EventLoop
 ///
 /// libcurl stops watching a connection after each transfer and resumes with the next one. The event stays armed in
 /// between, so that only a real change of interest costs a system call.
-final class CurlSocket {
+final class CurlSocket: QueueMember {
   let descriptor: Int32
   /// It ends with the carrier.
   private unowned let carrier: CurlCarrier
@@ -41,11 +41,11 @@ final class CurlSocket {
     armed = wanted
     event = LoopEvent(on: loop, descriptor: descriptor, wanted, for: self) { socket, interest in
       socket.ready.formUnion(interest)
-      socket.place.take(on: loop, for: socket) { $0.takeTurn(on: loop) }
+      socket.place.take(on: loop, for: socket)
     }
   }
 
-  private func takeTurn(on loop: EventLoop) {
+  func placeHasCome() {
     let interest = ready.intersection(armed)
     ready = []
     guard !interest.isEmpty else { return }
@@ -53,7 +53,7 @@ final class CurlSocket {
     carrier.isReady(self, interest)
     guard !armed.isEmpty, let time = carrier.pauseTime else { return }
     (event, armed) = (nil, [])
-    pause.set(after: time, on: loop, for: self) { $0.arm(on: loop) }
+    pause.set(after: time, on: carrier.loop, for: self) { $0.arm(on: $0.carrier.loop) }
   }
 
   /// Removes the event, for example when an idle connection becomes readable because the server closed it.

@@ -14,7 +14,7 @@ import HTTPMessage
 import Streams
 
 /// Owned by its server until it ends; a pending reply holds it as well.
-final class HTTPConnection {
+final class HTTPConnection: QueueMember {
   /// Where the connection stands.
   private enum State {
     /// Between requests, or within one.
@@ -179,6 +179,15 @@ final class HTTPConnection {
     if input.count >= HTTPConnection.mostAhead { stream.pause() }
   }
 
+  /// The other connections had their turn.
+  func placeHasCome() {
+    switch state {
+    case .reading: readInput()
+    case .streaming, .holding: if hasInputEnded { inputEnded() }
+    case .answering, .closing, .refusing, .ended: break
+    }
+  }
+
   /// Handles the request with which the kept octets begin, if it is complete.
   private func readInput() {
     do throws(RequestRefusal) {
@@ -279,7 +288,7 @@ final class HTTPConnection {
     self.patience = patience
     send()
     // The client has closed its direction already, which ends streams.
-    if hasInputEnded { soon.take(on: server.loop, for: self) { $0.inputEnded() } }
+    if hasInputEnded { soon.take(on: server.loop, for: self) }
   }
 
   /// Sends a part of a streamed answer.
@@ -308,7 +317,7 @@ final class HTTPConnection {
   func hold(_ reply: HTTPServerReply) {
     guard case .answering = state else { return }
     state = .holding(reply)
-    if hasInputEnded, let server { soon.take(on: server.loop, for: self) { $0.inputEnded() } }
+    if hasInputEnded, let server { soon.take(on: server.loop, for: self) }
   }
 
   /// Closes the connection so that the client sees a reset over TCP.
@@ -370,7 +379,7 @@ final class HTTPConnection {
 
   /// Handles what has arrived already, after the requests of other connections.
   private func goOn(_ server: HTTPServer) {
-    if !input.isEmpty { soon.take(on: server.loop, for: self) { $0.readInput() } }
+    if !input.isEmpty { soon.take(on: server.loop, for: self) }
     if input.count < HTTPConnection.mostAhead { stream.resume() }
   }
 

@@ -47,7 +47,7 @@ final class KernelSockets: ServerSockets {
 }
 
 /// The common part of both transports.
-private class KernelSocket {
+private class KernelSocket: QueueMember {
   private(set) var descriptor: Int32
   private let sockets: KernelSockets
   private let report: (SocketEvent) -> Void
@@ -92,7 +92,9 @@ private class KernelSocket {
   }
 
   /// There may be very many sockets with something to read.
-  private func isReady() { place.take(on: sockets.loop, for: self) { $0.ready() } }
+  private func isReady() { place.take(on: sockets.loop, for: self) }
+
+  final func placeHasCome() { ready() }
 
   /// Receives what has arrived; nil if there is nothing, or after a failure.
   final func receive() -> ArraySlice<UInt8>? {

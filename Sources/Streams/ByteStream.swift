@@ -51,7 +51,7 @@ public struct StreamPatience: Sendable {
 }
 
 /// Owns a connected socket. Loop thread only. Reports only from the loop, never during `write`.
-public final class ByteStream {
+public final class ByteStream: QueueMember {
   public enum Report {
     /// The TLS handshake is complete, or TLS is not used.
     case connected
@@ -234,7 +234,9 @@ public final class ByteStream {
     if failure != nil { proceedSoon() }
   }
 
-  private func proceedSoon() { soon.take(on: loop, for: self) { $0.proceed() } }
+  private func proceedSoon() { soon.take(on: loop, for: self) }
+
+  package func placeHasCome() { proceed() }
 
   private func proceed() {
     if !isConnected { shakeHands() }

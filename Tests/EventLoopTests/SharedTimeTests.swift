@@ -48,17 +48,21 @@ import Testing
   }
 
   @Test func `an object that queues again in every turn does not starve the others`() {
-    final class Reader {
+    final class Reader: QueueMember {
       let place = OwnedPlace()
+      let loop: EventLoop
       var reads = 0
-      func read(on loop: EventLoop) {
+
+      init(on loop: EventLoop) { self.loop = loop }
+
+      func placeHasCome() {
         reads += 1
         spend(.microseconds(500))
-        place.take(on: loop, for: self) { $0.read(on: loop) }
+        place.take(on: loop, for: self)
       }
     }
-    let readers = (0..<10).map { _ in Reader() }
-    for reader in readers { reader.place.take(on: loop, for: reader) { [loop] in $0.read(on: loop) } }
+    let readers = (0..<10).map { _ in Reader(on: loop) }
+    for reader in readers { reader.place.take(on: loop, for: reader) }
     let end = OwnedTimer()
     end.set(after: .milliseconds(100), on: loop) { [loop] in loop.stop() }
     loop.run()
@@ -67,22 +71,27 @@ import Testing
   }
 
   @Test func `a place is taken once, may be taken back, and ends with its owner`() {
-    final class Owner {
+    final class Calls { var count = 0 }
+    final class Owner: QueueMember {
       let place = OwnedPlace()
-      var count = 0
+      let calls: Calls
+
+      init(_ calls: Calls) { self.calls = calls }
+
+      func placeHasCome() { calls.count += 1 }
     }
-    let (twice, taken) = (Owner(), Owner())
-    var gone: Owner? = Owner()
-    var calls = 0
-    for _ in 0..<2 { twice.place.take(on: loop, for: twice) { $0.count += 1 } }
-    taken.place.take(on: loop, for: taken) { $0.count += 1 }
+    let (ofTwice, ofTaken, ofGone) = (Calls(), Calls(), Calls())
+    let (twice, taken) = (Owner(ofTwice), Owner(ofTaken))
+    var gone: Owner? = Owner(ofGone)
+    for _ in 0..<2 { twice.place.take(on: loop, for: twice) }
+    taken.place.take(on: loop, for: taken)
     taken.place.cancel()
-    gone?.place.take(on: loop, for: gone!) { _ in calls += 1 }
+    gone?.place.take(on: loop, for: gone!)
     gone = nil
     loop.queue { [loop] in loop.stop() }
     loop.run()
-    #expect(twice.count == 1 && !twice.place.isTaken)
-    #expect(taken.count == 0 && calls == 0)
+    #expect(ofTwice.count == 1 && !twice.place.isTaken)
+    #expect(ofTaken.count == 0 && ofGone.count == 0)
   }
 }
 
