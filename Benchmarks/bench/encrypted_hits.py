@@ -118,7 +118,7 @@ def _run_rounds(hits: EncryptedHits, runs: list[_Run], around: Surroundings, rou
 def _count_allocations(around: Surroundings, protocol: str, seconds: float) -> Allocations:
   """Counts while connections that were made before are in use."""
   spec, dot, doh = around.spec(OURS)
-  with counted(spec, around.lab) as (server, allocations):
+  with counted(spec, around.lab, without="libssl,libcrypto,libnghttp2") as (server, allocations):
     warm(server, around.lab)
     port = Listeners(server, dot, doh).port(protocol)
     outcomes: list[Outcome] = []

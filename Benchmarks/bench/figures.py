@@ -32,8 +32,11 @@ class Allocations:
 
 
 @contextmanager
-def counted(spec: Spec, lab: Lab) -> Iterator[tuple[Server, Callable[[], int]]]:
-  """Runs a server with the counter preloaded; the function says how often it has allocated."""
+def counted(spec: Spec, lab: Lab, without: str = "") -> Iterator[tuple[Server, Callable[[], int]]]:
+  """Runs a server with the counter preloaded; the function says how often it has allocated.
+
+  The calls of the libraries in `without`, with commas between their names, do not count.
+  """
   counts = lab.new_folder("count") / "counter"
   counts.write_bytes(bytes(8))
   counts.chmod(0o666)  # a server that gives up its privileges opens it too
@@ -41,7 +44,8 @@ def counted(spec: Spec, lab: Lab) -> Iterator[tuple[Server, Callable[[], int]]]:
   def allocations() -> int:
     return int.from_bytes(counts.read_bytes(), sys.byteorder)
 
-  server = start(spec, lab, {"LD_PRELOAD": str(lab.counter), "COUNT_MALLOC_FILE": str(counts)})
+  server = start(spec, lab, {
+    "LD_PRELOAD": str(lab.counter), "COUNT_MALLOC_FILE": str(counts), "COUNT_MALLOC_WITHOUT": without})
   try:
     if allocations() == 0:
       raise BenchError(f"{spec.name} did not load the allocation counter")

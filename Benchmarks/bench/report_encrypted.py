@@ -73,7 +73,7 @@ def _hit_row(hits: EncryptedHits, figure: str, limit_text: str, pairs: list[tupl
 
 
 def _allocation_row(hits: EncryptedHits) -> Row:
-  figure, limit = "`malloc` calls per hit over DoT and DoH, and over UDP with `rate_limit`", "0"
+  figure, limit = "`malloc` calls per hit, without those of OpenSSL and nghttp2, over DoT and DoH, and over UDP with `rate_limit`", "0"
   if not hits.allocations:
     return Row(figure, limit)
   text = "; ".join(f"{_PROTOCOL_NAMES[protocol]} {count.calls:,} calls in {count.answers:,} answers"

@@ -2,7 +2,7 @@
 //
 // COUNT_MALLOC_FILE names a file of 8 octets that exists: a native 64-bit counter of the calls that allocate (malloc,
 // calloc, realloc, posix_memalign, aligned_alloc, memalign and kin). The file is mapped, so that reading it costs the
-// server nothing. The calls go on to the allocator that the server would have used, which need not be the C library's.
+// server nothing. COUNT_MALLOC_WITHOUT names libraries, with commas, whose own calls do not count. The calls go on to the allocator that the server would have used, which need not be the C library's.
 // A program linked statically, or with file capabilities, ignores LD_PRELOAD: its counter stays 0, which the reader
 // takes for a failure.
 
@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,6 +38,36 @@ static size_t arenaUsed;
 static _Atomic uint64_t countBeforeMapping;
 static _Atomic uint64_t *_Atomic counter = &countBeforeMapping;
 
+// The code of libraries whose calls do not count.
+enum { mostRanges = 32 };
+static struct { uintptr_t begin, end; } ranges[mostRanges];
+static size_t rangeCount;
+
+static int noteLibrary(struct dl_phdr_info *library, size_t size, void *names) {
+  (void)size;
+  char list[256];
+  strncpy(list, names, sizeof list - 1);
+  list[sizeof list - 1] = 0;
+  char *rest = NULL;
+  for (char *name = strtok_r(list, ",", &rest); name != NULL; name = strtok_r(NULL, ",", &rest)) {
+    if (strstr(library->dlpi_name, name) == NULL) continue;
+    for (size_t index = 0; index < library->dlpi_phnum && rangeCount < mostRanges; index++) {
+      const ElfW(Phdr) *part = library->dlpi_phdr + index;
+      if (part->p_type != PT_LOAD || !(part->p_flags & PF_X)) continue;
+      ranges[rangeCount].begin = library->dlpi_addr + part->p_vaddr;
+      ranges[rangeCount++].end = library->dlpi_addr + part->p_vaddr + part->p_memsz;
+    }
+  }
+  return 0;
+}
+
+static inline bool counts(uintptr_t caller) {
+  for (size_t index = 0; index < rangeCount; index++) {
+    if (caller >= ranges[index].begin && caller < ranges[index].end) return false;
+  }
+  return true;
+}
+
 static void findNext(void) {
   static bool isSearching;
   if (isSearching) return;
@@ -50,6 +81,8 @@ static void findNext(void) {
 
 __attribute__((constructor)) static void mapCounter(void) {
   if (next.malloc == NULL) findNext();
+  char *others = getenv("COUNT_MALLOC_WITHOUT");
+  if (others != NULL) dl_iterate_phdr(noteLibrary, others);
   const char *path = getenv("COUNT_MALLOC_FILE");
   if (path == NULL) return;
   const int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -62,10 +95,12 @@ __attribute__((constructor)) static void mapCounter(void) {
   atomic_store(&counter, shared);
 }
 
-// Counts a call, and returns whether it can be passed on.
-static inline bool isReady(void) {
-  _Atomic uint64_t *current = atomic_load_explicit(&counter, memory_order_relaxed);
-  atomic_fetch_add_explicit(current, 1, memory_order_relaxed);
+// Counts a call of the function that it is part of, and returns whether it can be passed on.
+__attribute__((always_inline)) static inline bool isReady(void) {
+  if (counts((uintptr_t)__builtin_return_address(0))) {
+    _Atomic uint64_t *current = atomic_load_explicit(&counter, memory_order_relaxed);
+    atomic_fetch_add_explicit(current, 1, memory_order_relaxed);
+  }
   if (__builtin_expect(next.malloc == NULL, 0)) findNext();
   return next.malloc != NULL;
 }

@@ -19,7 +19,7 @@ enum { CHTTP2_MOST_CONTINUATIONS = 8, CHTTP2_MOST_SETTINGS = 32 };
 // The most acknowledgements of PING and SETTINGS that wait for a client that reads none.
 enum { CHTTP2_MOST_ACKNOWLEDGEMENTS = 64 };
 
-// Streams that a client may reset: so many at once, and so many in a second for long.
+// Streams that a client may reset: the first number at once, the second one in each second.
 enum { CHTTP2_RESETS_AT_ONCE = 1000, CHTTP2_RESETS_A_SECOND = 33 };
 
 // A server's session; NULL without memory. It announces no room for content by itself: the owner does when it has used it.

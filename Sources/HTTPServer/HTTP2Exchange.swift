@@ -11,7 +11,7 @@ public final class HTTP2Exchange {
   /// A number of the handler's; 0 at first.
   public var tag = 0
   /// The connection; nil when the exchange is over.
-  public private(set) unowned(unsafe) var connection: HTTP2Connection?
+  public private(set) unowned(unsafe) var connection: HTTP2ServerConnection?
   /// Whether it is answered.
   private(set) var isAnswered = false
   /// Whether it can still be answered.
@@ -40,7 +40,7 @@ public final class HTTP2Exchange {
   private(set) var body: [UInt8] = []
   /// Octets of the body for which the client has not got new room.
   var unconsumed = 0
-  /// Octets of the body that nobody wanted.
+  /// Octets of the body that the handler has not taken.
   var dropped = 0
   private var answer: [UInt8] = []
   private var sent = 0
@@ -49,7 +49,7 @@ public final class HTTP2Exchange {
   private static let keptCapacity = 4096
 
   /// Prepares the object for its next request.
-  func begin(on connection: HTTP2Connection, _ stream: Int32) {
+  func begin(on connection: HTTP2ServerConnection, _ stream: Int32) {
     self.connection = connection
     self.stream = stream
     (tag, isAnswered, isWhole, isTooLarge, isHead) = (0, false, false, false, false)

@@ -89,14 +89,14 @@ public final class HTTP2Server {
     guard let callbacks = serverCallbacks() else { preconditionFailure("no memory for HTTP/2") }
     self.callbacks = callbacks
     head = HeadBuffer(capacity: limits.headerOctets)
-    output.reserveCapacity(HTTP2Connection.writeSize * 2)
+    output.reserveCapacity(HTTP2ServerConnection.writeSize * 2)
   }
 
   deinit { nghttp2_session_callbacks_del(callbacks) }
 
   /// Serves a stream, which is connected, until its end. Nil without memory; the stream is then closed.
-  public func serve(_ stream: ByteStream, observer: any HTTPConnectionObserver) -> HTTP2Connection? {
-    guard let connection = HTTP2Connection(stream, of: self, observer) else {
+  public func serve(_ stream: ByteStream, observer: any HTTPConnectionObserver) -> HTTP2ServerConnection? {
+    guard let connection = HTTP2ServerConnection(stream, of: self, observer) else {
       stream.close()
       return nil
     }
@@ -185,8 +185,8 @@ private func serverCallbacks() -> OpaquePointer? {
   return callbacks
 }
 
-private func connection(_ owner: UnsafeMutableRawPointer?) -> HTTP2Connection {
-  Unmanaged<HTTP2Connection>.fromOpaque(owner!).takeUnretainedValue()
+private func connection(_ owner: UnsafeMutableRawPointer?) -> HTTP2ServerConnection {
+  Unmanaged<HTTP2ServerConnection>.fromOpaque(owner!).takeUnretainedValue()
 }
 
 /// The request on a stream; nil if it has none of ours.

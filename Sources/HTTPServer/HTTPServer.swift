@@ -7,7 +7,7 @@ import EventLoop
 import Glibc
 import Streams
 
-/// A connection that a server serves, for who gave it the stream.
+/// A connection that a server serves, for the owner of its stream.
 public struct HTTPServedConnection {
   fileprivate let connection: HTTPConnection
 

@@ -40,7 +40,7 @@ private final class Handler: HTTP2Handler {
 }
 
 private final class Observer: HTTPConnectionObserver {
-  var connection: HTTP2Connection?
+  var connection: HTTP2ServerConnection?
   var changes: [Bool] = []
   var hasEnded = false
 
@@ -255,7 +255,7 @@ extension HTTP2Peer {
     }
   }
 
-  @Test func `a request that is pending when its connection ends is answered to nobody`() throws {
+  @Test func `a request that is pending when its connection ends gets no answer`() throws {
     try onLoop { loop in
       let scene = Scene(on: loop)
       let (peer, observer) = try await scene.connect()
@@ -263,7 +263,7 @@ extension HTTP2Peer {
       #expect(await scene.until(peer) { scene.handler.later.count == 1 })
       observer.connection?.close()
       #expect(observer.hasEnded && !scene.handler.later[0].exchange.isPending)
-      scene.handler.answer(scene.handler.later[0].exchange, 200, "nobody")
+      scene.handler.answer(scene.handler.later[0].exchange, 200, "late")
       #expect(await scene.until(peer) { peer.hasEnded })
       #expect(peer.answers[1] == nil)
     }
@@ -312,7 +312,7 @@ extension HTTP2Peer {
               stream += 2
               peer.request(stream, "/later")
               peer.send(3, 0, stream, [0, 0, 0, 8])
-            // Nobody reads the acknowledgements.
+            // The client reads no acknowledgement.
             case .settings: peer.send(4, 0, 0, [UInt8](repeating: 0, count: 0))
             case .pings: peer.send(6, 0, 0, [UInt8](repeating: 0, count: 8))
             case .continuations: peer.send(9, 0, 1, HTTP2Peer.section([("x", "y")]))

@@ -41,7 +41,7 @@ import Testing
     #expect(find(second, in: &keys, at: hours(24)) == true)
   }
 
-  @Test func `a key that nobody has used for a day is not accepted`() throws {
+  @Test func `a key that was not used for a day is not accepted`() throws {
     var keys = TicketKeys()
     let first = try newest(&keys, at: hours(0))
     #expect(find(first, in: &keys, at: hours(24)) == nil)

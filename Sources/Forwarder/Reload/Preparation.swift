@@ -145,7 +145,7 @@ extension Configuration.Listen {
 }
 
 extension [Configuration.ClientNetwork] {
-  /// The prefixes that these are at present. Asks the kernel for those of `"connected"`.
+  /// The prefixes that these currently are. Asks the kernel for those of `"connected"`.
   var now: [IPPrefix] {
     flatMap { network in
       switch network {

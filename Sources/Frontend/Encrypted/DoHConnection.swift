@@ -33,7 +33,7 @@ final class DoHConnection: PlacedConnection, HTTPConnectionObserver {
   private enum State {
     case shakingHands(ByteStream)
     case http1(HTTPServedConnection)
-    case http2(HTTP2Connection)
+    case http2(HTTP2ServerConnection)
     case ended
   }
 

@@ -1,4 +1,4 @@
-// HTTP2Connection.swift -- the server's side of one HTTP/2 connection: nghttp2's session over a byte stream.
+// HTTP2ServerConnection.swift -- the server's side of one HTTP/2 connection: nghttp2's session over a byte stream.
 //
 // nghttp2 calls back within `received` and `write`. The handler answers within these calls or later; what is answered while
 // a client's octets are read leaves in one write.
@@ -9,7 +9,7 @@ import Glibc
 import Streams
 
 /// A client's connection. Its observer holds it; loop thread only.
-public final class HTTP2Connection {
+public final class HTTP2ServerConnection {
   unowned let server: HTTP2Server
   private let stream: ByteStream
   private weak var observer: (any HTTPConnectionObserver)?
@@ -29,7 +29,7 @@ public final class HTTP2Connection {
 
   /// Octets that are collected for one write: a TLS record's.
   static let writeSize = 16_384
-  /// Octets of a body that nobody wants, after which the client is told so.
+  /// Octets of a body that the handler does not take, after which the client is told so.
   private static let mostDropped = 16_384
 
   init?(_ stream: ByteStream, of server: HTTP2Server, _ observer: any HTTPConnectionObserver) {
@@ -125,7 +125,7 @@ public final class HTTP2Connection {
     var isMore = true
     while isMore, stream.unsent == 0, !stream.hasFailed {
       isInTurn = true
-      while isMore, server.output.count < HTTP2Connection.writeSize {
+      while isMore, server.output.count < HTTP2ServerConnection.writeSize {
         var next: UnsafePointer<UInt8>?
         let count = nghttp2_session_mem_send(session, &next)
         isMore = count > 0
@@ -221,7 +221,7 @@ public final class HTTP2Connection {
 
   func data(_ exchange: HTTP2Exchange?, _ number: Int32, _ octets: UnsafeBufferPointer<UInt8>) {
     guard let exchange, let limit = exchange.bodyLimit, !exchange.isAnswered else {
-      // What nobody wants must not hold up other requests.
+      // What the handler does not take must not hold up other requests.
       nghttp2_session_consume(session, number, octets.count)
       if let exchange { drop(octets.count, of: exchange) }
       return
@@ -245,7 +245,7 @@ public final class HTTP2Connection {
   /// are still sending then may overlook the answer, as curl 7.88.
   private func drop(_ count: Int, of exchange: HTTP2Exchange) {
     exchange.dropped += count
-    guard exchange.dropped > HTTP2Connection.mostDropped, !exchange.isWhole else { return }
+    guard exchange.dropped > HTTP2ServerConnection.mostDropped, !exchange.isWhole else { return }
     exchange.isWhole = true
     nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), exchange.stream, NGHTTP2_NO_ERROR.rawValue)
   }
