@@ -12,7 +12,7 @@ public final class HTTP2Exchange {
   public var tag = 0
   /// The connection; nil when the exchange is over.
   public private(set) unowned(unsafe) var connection: HTTP2ServerConnection?
-  /// Whether it is answered.
+  /// Whether the handler has given its answer, which may not have left yet.
   private(set) var isAnswered = false
   /// Whether it can still be answered.
   public var isPending: Bool { connection != nil && !isAnswered }

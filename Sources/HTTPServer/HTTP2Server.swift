@@ -11,7 +11,6 @@ import Streams
 
 /// The parts of a request that decide what it asks, as octets that are valid during the call; empty where there are none.
 public struct HTTP2Request {
-  /// `:method`.
   public let method: UnsafeBufferPointer<UInt8>
   /// `:path`. The handler may overwrite it.
   public let target: UnsafeMutableBufferPointer<UInt8>
@@ -47,7 +46,7 @@ public protocol HTTP2Handler: AnyObject {
 public protocol HTTPConnectionObserver: AnyObject {
   /// A request has come, or the last one is answered and the answer is on its way.
   func connectionChanged(isIdle: Bool)
-  /// The connection has ended.
+  /// Called once. The connection must not be used any more.
   func connectionEnded()
 }
 

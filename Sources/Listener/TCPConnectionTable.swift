@@ -67,7 +67,6 @@ public final class TCPConnectionTable {
   /// What all connections read into and gather answers in.
   let buffers = TCPBuffers()
   private var places = TCPPlaces()
-  /// By place.
   private var connections: [(any PlacedConnection)?] = []
   private var loop: EventLoop?
   private let timer = OwnedTimer()

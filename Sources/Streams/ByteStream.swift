@@ -98,7 +98,7 @@ public final class ByteStream: QueueMember {
   /// Runs `proceed` in a later turn, when the loop has time for this stream.
   private let soon = OwnedPlace()
   /// Runs while the peer owes something.
-  private var patienceTimer: OwnedTimer?
+  private let patienceTimer = OwnedTimer()
   /// What was sent when that timer was set.
   private var sentBefore: UInt64 = 0
   /// Whether OpenSSL still has to write its reply to an update of keys.
@@ -187,7 +187,7 @@ public final class ByteStream: QueueMember {
 
   private func release() {
     soon.cancel()
-    patienceTimer = nil
+    patienceTimer.cancel()
     readEvent = nil
     writeEvent = nil
     Glibc.close(descriptor)
@@ -266,7 +266,7 @@ public final class ByteStream: QueueMember {
       }
     }
     writeEvent = nil
-    patienceTimer = nil
+    patienceTimer.cancel()
     isConnected = true
     if isPaused { readEvent = nil }
     report(.connected)
@@ -289,7 +289,7 @@ public final class ByteStream: QueueMember {
       return
     }
     writeEvent = nil
-    patienceTimer = nil
+    patienceTimer.cancel()
     output = []
     taken = 0
     if ending == .wanted { sendEnd() }
@@ -413,10 +413,8 @@ public final class ByteStream: QueueMember {
   }
 
   private func awaitPeer(for time: Duration) {
-    let timer = patienceTimer ?? OwnedTimer()
-    patienceTimer = timer
     sentBefore = sent
-    timer.set(after: time, on: loop, for: self) { $0.patienceEnded() }
+    patienceTimer.set(after: time, on: loop, for: self) { $0.patienceEnded() }
   }
 
   private func patienceEnded() {

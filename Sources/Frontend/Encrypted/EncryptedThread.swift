@@ -8,20 +8,21 @@ import Streams
 import Synchronization
 
 /// The thread, and what other threads may tell it. It exists only with an encrypted listener.
-package final class EncryptedThread: WatchedThread, @unchecked Sendable {
+package final class EncryptedThread: WatchedThread, Sendable {
   package let name = "encrypted listener"
   /// Carries the resolver's answers here.
   package let outbox: StreamOutbox
   private let loop: EventLoop
   /// The thread's own once it runs.
-  private let frontend: EncryptedFrontend
+  nonisolated(unsafe) private let frontend: EncryptedFrontend
   /// Policies that were offered and are not in use yet.
   private let offered = Atomic<Int>(0)
   private let isDrained = Atomic<Bool>(false)
-  /// The thread's own.
-  private let drainTimer = OwnedTimer()
-  private var thread = pthread_t()
-  private var isJoinable = false
+  /// Looks whether all connections have closed. Of the thread only.
+  nonisolated(unsafe) private let drainTimer = OwnedTimer()
+  /// Of who starts and joins the thread.
+  nonisolated(unsafe) private var thread = pthread_t()
+  nonisolated(unsafe) private var isJoinable = false
 
   /// - Parameter makeFrontend: makes what the thread runs, on its loop.
   /// - Throws: `StartError.other` if the kernel provides no loop.
@@ -31,7 +32,7 @@ package final class EncryptedThread: WatchedThread, @unchecked Sendable {
     outbox = StreamOutbox(to: loop)
   }
 
-  /// Starts the thread.
+  /// Serves from now on.
   ///
   /// - Throws: `StartError.other` if the system allows no more threads.
   package func start() throws(StartError) {
