@@ -7,6 +7,7 @@ import DNSWire
 import EventLoop
 import Files
 import Frontend
+import Glibc
 import Listener
 import Logging
 import Persistence
@@ -41,7 +42,8 @@ final class EncryptedSide {
 
   /// Reads the files, and listens; `start` serves.
   ///
-  /// - Throws: `StartError.listen` if an address cannot be bound, `StartError.other` if a file cannot be used.
+  /// - Throws: `StartError.listen` if an address cannot be bound, `StartError.other` if a file cannot be used. An IPv6 address
+  ///   that the machine does not have is only logged.
   init(
     _ encrypted: Configuration.Encrypted, _ policy: EncryptedPolicy, _ surroundings: EncryptedFrontend.Surroundings,
     on loop: EventLoop, _ logger: Logger
@@ -64,12 +66,19 @@ final class EncryptedSide {
       ]
       for (service, endpoints) in services {
         for endpoint in endpoints {
+          let address = SocketAddress(endpoint)
           do throws(ListenError) {
-            let bound = try frontend.listen(on: SocketAddress(endpoint), as: service)
+            let bound = try frontend.listen(on: address, as: service)
             addresses.append(ListeningAddress(address: bound, service: service.rawValue))
-          } catch { throw .listen(error) }
+          } catch {
+            guard address.family == AF_INET6, [EADDRNOTAVAIL, EAFNOSUPPORT, EINVAL].contains(error.code) else {
+              throw .listen(error)
+            }
+            logger.warning("not listening on \(error.reason)")
+          }
         }
       }
+      guard !addresses.isEmpty else { throw .other("none of the addresses in encrypted exists on this machine") }
       return frontend
     }
     self.addresses = addresses

@@ -11,7 +11,14 @@ extension Configuration {
     let connections = providers.reduce(0) { $0 + $1.servers.count * 2 * $1.connections }
     // For each address: UDP, TCP, and the reserve of TCP.
     return 2 * socketsPerQuestion * listen.maxInFlight + listen.tcpConnections + connections
-      + 3 * listen.addresses.count + Self.ownDescriptors + httpDescriptors
+      + 3 * listen.addresses.count + Self.ownDescriptors + httpDescriptors + encryptedDescriptors
+  }
+
+  /// For each address its socket and its reserve, the connections, those whose PROXY header is awaited, and those of the loop.
+  private var encryptedDescriptors: Int {
+    guard encrypted.hasListeners else { return 0 }
+    let addresses = encrypted.dot.count + encrypted.doh.count + encrypted.dohPlain.count
+    return 2 * addresses + encrypted.connections * (encrypted.proxyProtocol.isEmpty ? 1 : 2) + 4
   }
 
   /// Sockets of one question to LocalDNS: one for each server that does not answer, up to a bound. How many servers a

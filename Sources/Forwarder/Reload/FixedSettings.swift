@@ -21,9 +21,12 @@ extension Configuration {
     restore("listen.tcp_per_client", \.listen.tcpPerClient)
     restore("listen.tcp_idle", \.listen.tcpIdle)
     restore("listen.max_in_flight", \.listen.maxInFlight)
+    let given = encrypted
     restore("encrypted.dot", \.encrypted.dot)
     restore("encrypted.doh", \.encrypted.doh)
     restore("encrypted.doh_plain", \.encrypted.dohPlain)
+    // The other keys are for other listeners, which may need no certificate.
+    if encrypted != given { encrypted = running.encrypted }
     restore("encrypted.connections", \.encrypted.connections)
     restore("encrypted.per_client", \.encrypted.perClient)
     restore("encrypted.idle", \.encrypted.idle)
