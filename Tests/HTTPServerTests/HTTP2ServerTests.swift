@@ -224,6 +224,37 @@ extension HTTP2Peer {
     }
   }
 
+  @Test func `a request that is not whole does not hold its connection`() throws {
+    try onLoop { loop in
+      let scene = Scene(on: loop)
+      let (peer, observer) = try await scene.connect()
+      peer.send(1, 4, 1, HTTP2Peer.section(HTTP2Peer.fields("POST", "/body")))
+      peer.request(3, "/")
+      #expect(await scene.until(peer) { peer.answers[3]?.isWhole == true })
+      #expect(observer.connection?.waits == false && observer.changes.last == true)
+      peer.endInput()
+      #expect(await scene.until(peer) { peer.hasEnded } && observer.hasEnded)
+    }
+  }
+
+  @Test func `a client that gives no room for answers cannot ask for ever`() throws {
+    try onLoop { loop in
+      let scene = Scene(on: loop)
+      let (peer, _) = try await scene.connect()
+      peer.send(4, 0, 0, [0, 4, 0, 0, 0, 0])
+      let target = "/\(String(repeating: "x", count: 7_900))"
+      for index in 0..<50 as Range<Int32> { peer.request(1 + 2 * index, target) }
+      #expect(await scene.until(peer) { peer.answers[99]?.resetCode == 11 })
+      // 256 KiB of answers wait.
+      #expect(peer.answers.values.count { $0.resetCode == nil } == 34)
+      peer.send(4, 0, 0, [0, 4, 0, 0, 0xFF, 0xFF])
+      peer.send(8, 0, 0, [0, 0x0F, 0xFF, 0xFF])
+      #expect(await scene.until(peer) { peer.answers.values.count { $0.isWhole } == 34 })
+      peer.request(201, "/again")
+      #expect(await scene.until(peer) { peer.answers[201]?.isWhole == true })
+    }
+  }
+
   @Test func `a connection that is drained says goodbye, answers, and ends`() throws {
     try onLoop { loop in
       let scene = Scene(on: loop)

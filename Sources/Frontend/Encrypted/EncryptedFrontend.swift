@@ -151,8 +151,10 @@ package final class EncryptedFrontend {
   /// Stops accepting and reading; connections close when their queries are answered.
   package func drain() {
     for acceptor in acceptors { acceptor.stop() }
-    for descriptor in headers.keys { close(descriptor) }
+    let descriptors = Array(headers.keys)
+    // Their events end before the descriptors that these watch.
     headers = [:]
+    for descriptor in descriptors { close(descriptor) }
     table.drain()
   }
 
