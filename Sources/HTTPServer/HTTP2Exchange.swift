@@ -18,6 +18,10 @@ public final class HTTP2Exchange {
   public var isPending: Bool { connection != nil && !isAnswered }
   /// Whether the client has sent all of the request.
   var isWhole = false
+  /// Whether the client waits for the answer.
+  var isAwaited = false
+  /// Whether nghttp2 has written the body of the answer.
+  private(set) var isSent = false
   /// The number of its stream.
   private(set) var stream: Int32 = 0
 
@@ -52,7 +56,8 @@ public final class HTTP2Exchange {
   func begin(on connection: HTTP2ServerConnection, _ stream: Int32) {
     self.connection = connection
     self.stream = stream
-    (tag, isAnswered, isWhole, isTooLarge, isHead) = (0, false, false, false, false)
+    (tag, isAnswered, isSent, isWhole, isAwaited) = (0, false, false, false, false)
+    (isTooLarge, isHead) = (false, false)
     (method, target, host, contentType, contentLength) = (HeadPart(), HeadPart(), HeadPart(), HeadPart(), nil)
     (fields, headOctets, bodyLimit, unconsumed, dropped, sent) = (0, 0, nil, 0, 0, 0)
     HTTP2Exchange.clear(&body)
@@ -83,6 +88,7 @@ public final class HTTP2Exchange {
   ) {
     guard let connection, !isAnswered else { return }
     isAnswered = true
+    isSent = isHead
     if !isHead { answer.append(contentsOf: body) }
     connection.server.withDate { date in
       withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 32) { digits in
@@ -156,7 +162,10 @@ public final class HTTP2Exchange {
       read_callback: { _, _, buffer, length, flags, source, _ in
         let exchange = Unmanaged<HTTP2Exchange>.fromOpaque(source!.pointee.ptr).takeUnretainedValue()
         let (count, isLast) = exchange.read(into: buffer!, length)
-        if isLast { flags!.pointee |= UInt32(NGHTTP2_DATA_FLAG_EOF.rawValue) }
+        if isLast {
+          flags!.pointee |= UInt32(NGHTTP2_DATA_FLAG_EOF.rawValue)
+          exchange.isSent = true
+        }
         return count
       })
   }

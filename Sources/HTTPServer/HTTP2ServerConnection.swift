@@ -17,7 +17,7 @@ public final class HTTP2ServerConnection {
   private var session: OpaquePointer?
   /// The requests that nghttp2 has.
   private var held: [Int32: HTTP2Exchange] = [:]
-  /// Requests without an answer.
+  /// Requests that the client waits for: whole ones without an answer. One whose body never ends keeps no place.
   private var unanswered = 0
   /// The request whose head is incomplete.
   private var heading: HTTP2Exchange?
@@ -156,11 +156,23 @@ public final class HTTP2ServerConnection {
     let exchange = server.makeExchange()
     exchange.begin(on: self, number)
     held[number] = exchange
-    unanswered += 1
     heading = exchange
     server.head.clear()
     nghttp2_session_set_stream_user_data(session, number, Unmanaged.passUnretained(exchange).toOpaque())
+  }
+
+  /// The client waits for the answer from now on.
+  private func beginWait(for exchange: HTTP2Exchange) {
+    guard !exchange.isAwaited else { return }
+    exchange.isAwaited = true
+    unanswered += 1
     observer?.connectionChanged(isIdle: false)
+  }
+
+  private func endWait(for exchange: HTTP2Exchange) {
+    guard exchange.isAwaited else { return }
+    exchange.isAwaited = false
+    unanswered -= 1
   }
 
   /// Keeps an incomplete head apart from the buffer that all connections share.
@@ -206,6 +218,7 @@ public final class HTTP2ServerConnection {
     restoreHead(exchange)
     heading = nil
     exchange.isWhole = isLast
+    if isLast { beginWait(for: exchange) }
     guard !exchange.isTooLarge else { return server.handler.refused(.head, exchange) }
     let octets = server.head.octets
     func part(_ part: HeadPart) -> UnsafeMutableBufferPointer<UInt8> {
@@ -216,7 +229,8 @@ public final class HTTP2ServerConnection {
       host: UnsafeBufferPointer(part(exchange.host)), contentType: UnsafeBufferPointer(part(exchange.contentType)),
       contentLength: exchange.contentLength, hasBody: !isLast)
     exchange.bodyLimit = server.handler.requested(request, exchange)
-    if isLast { bodyEnded(exchange) }
+    if isLast { return bodyEnded(exchange) }
+    if exchange.bodyLimit == nil, exchange.isPending { beginWait(for: exchange) }
   }
 
   func data(_ exchange: HTTP2Exchange?, _ number: Int32, _ octets: UnsafeBufferPointer<UInt8>) {
@@ -238,21 +252,23 @@ public final class HTTP2ServerConnection {
     exchange.isWhole = true
     guard exchange.bodyLimit != nil, !exchange.isAnswered else { return }
     exchange.bodyLimit = nil
+    beginWait(for: exchange)
     exchange.body.withUnsafeBufferPointer { server.handler.received($0, exchange) }
   }
 
   /// Ends the body of a request that is answered, if it goes on for long (RFC 9113 section 8.1). Not at once: clients that
-  /// are still sending then may overlook the answer, as curl 7.88.
+  /// are still sending then may overlook the answer, as curl 7.88. Nor before the answer is written, whose rest nghttp2
+  /// would drop.
   private func drop(_ count: Int, of exchange: HTTP2Exchange) {
     exchange.dropped += count
-    guard exchange.dropped > HTTP2ServerConnection.mostDropped, !exchange.isWhole else { return }
+    guard exchange.dropped > HTTP2ServerConnection.mostDropped, exchange.isSent, !exchange.isWhole else { return }
     exchange.isWhole = true
     nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), exchange.stream, NGHTTP2_NO_ERROR.rawValue)
   }
 
   func closed(_ exchange: HTTP2Exchange) {
     if exchange.unconsumed > 0 { nghttp2_session_consume_connection(session, exchange.unconsumed) }
-    if !exchange.isAnswered { unanswered -= 1 }
+    endWait(for: exchange)
     if heading === exchange { heading = nil }
     held[exchange.stream] = nil
     exchange.end()
@@ -264,7 +280,7 @@ public final class HTTP2ServerConnection {
 
   func submit(_ exchange: HTTP2Exchange, _ fields: UnsafeMutableBufferPointer<nghttp2_nv>, _ count: Int) {
     guard let session else { return }
-    unanswered -= 1
+    endWait(for: exchange)
     if exchange.unconsumed > 0 {
       nghttp2_session_consume_connection(session, exchange.unconsumed)
       exchange.unconsumed = 0
