@@ -7,7 +7,8 @@ public enum HTTPMethod: String, Hashable, Sendable {
   case post = "POST"
   case put = "PUT"
   case delete = "DELETE"
-  case options = "OPTIONS"
+  /// Any that no server of ours serves. Not sent.
+  case other = "OTHER"
 }
 
 /// A header field of a request or a response.

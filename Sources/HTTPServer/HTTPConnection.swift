@@ -79,7 +79,9 @@ final class HTTPConnection: QueueMember {
     self.observer = observer
     self.server = server
     let limits = server.limits
-    reader = RequestReader(headerOctets: limits.headerOctets, fields: limits.fields, bodyOctets: limits.bodyOctets)
+    reader = RequestReader(
+      headerOctets: limits.headerOctets, fields: limits.fields, bodyOctets: limits.bodyOctets,
+      takesAnyMethod: limits.takesAnyMethod)
     patience = limits.idle
     idleSince = server.loop.now
     deadline = idleSince + patience

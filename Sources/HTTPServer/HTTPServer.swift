@@ -40,6 +40,8 @@ public final class HTTPServer {
     /// one without a pending answer that has been idle for longest. If all wait for an answer, the server closes the
     /// new one.
     public var connections: Int?
+    /// Whether the handler gets requests of any method; otherwise an unknown one is refused with 501.
+    public var takesAnyMethod = false
     public init() {}
   }
 

@@ -58,6 +58,8 @@ package struct RequestReader {
   private let fieldLimit: Int
   /// The most octets of a body.
   private let bodyOctets: Int
+  /// Whether a method that has no name here is passed on as `other`.
+  private let takesAnyMethod: Bool
   /// Where the search for the head's end continues.
   private var scanned = 0
   /// Where the line that is searched for its end begins.
@@ -67,10 +69,11 @@ package struct RequestReader {
   /// The head, while the body is incomplete, and where it ends.
   private var pending: (head: RequestHead, end: Int)?
 
-  package init(headerOctets: Int, fields: Int, bodyOctets: Int) {
+  package init(headerOctets: Int, fields: Int, bodyOctets: Int, takesAnyMethod: Bool = false) {
     self.headerOctets = headerOctets
     fieldLimit = fields
     self.bodyOctets = bodyOctets
+    self.takesAnyMethod = takesAnyMethod
   }
 
   /// Whether the octets of the last call hold a part of a request.
@@ -151,7 +154,7 @@ package struct RequestReader {
     guard let first = line.index(of: Octet.space, from: 0), let second = line.index(of: Octet.space, from: first + 1)
     else { throw .malformed("no request line of HTTP/1.1") }
     let minor = try RequestReader.minorVersion(line.extracting((second + 1)..<line.count))
-    let method = try RequestReader.method(line.extracting(0..<first))
+    let method = try method(line.extracting(0..<first))
     let target = line.extracting((first + 1)..<second)
     // A client may send a name as it is, beyond ASCII.
     guard target.allSatisfy({ $0 > Octet.space && $0 != Octet.delete }) else {
@@ -173,15 +176,15 @@ package struct RequestReader {
     return text[7] - UInt8(ascii: "0")
   }
 
-  private static func method(_ name: Span<UInt8>) throws(RequestRefusal) -> HTTPMethod {
+  private func method(_ name: Span<UInt8>) throws(RequestRefusal) -> HTTPMethod {
     if name.equals("GET") { return .get }
     if name.equals("POST") { return .post }
     if name.equals("HEAD") { return .head }
     if name.equals("PUT") { return .put }
     if name.equals("DELETE") { return .delete }
-    if name.equals("OPTIONS") { return .options }
     guard name.count > 0, name.allSatisfy(Octet.isToken) else { throw .malformed("the method is not a word") }
-    throw RequestRefusal(501, "the method is not known")
+    guard takesAnyMethod else { throw RequestRefusal(501, "the method is not known") }
+    return .other
   }
 
   /// `Name: value` (RFC 9112 section 5).

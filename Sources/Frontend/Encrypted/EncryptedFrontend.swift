@@ -104,7 +104,7 @@ package final class EncryptedFrontend {
     let doh = DoHFrontend(policy, streams, surroundings.labels)
     self.doh = doh
     var bounds = HTTPServer.Limits()
-    (bounds.idle, bounds.bodyOctets) = (limits.idle, DoHLimit.octets)
+    (bounds.idle, bounds.bodyOctets, bounds.takesAnyMethod) = (limits.idle, DoHLimit.octets, true)
     http1 = HTTPServer(on: loop, limits: bounds) { doh.handle($0, $1) }
     http2 = HTTP2Server(on: loop, handler: doh)
     dotTLS = pair.flatMap { TLSServer($0, protocols: ["dot"]) }

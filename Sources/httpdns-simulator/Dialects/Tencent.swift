@@ -23,7 +23,7 @@ struct Tencent: Dialect {
     case .post:
       let form = Parameters(query: String(decoding: transfer.request.body, as: UTF8.self))
       parameters = Parameters(pairs: transfer.parameters.pairs + form.pairs)
-    case .head, .put, .delete, .options: return .refusal(501, "Not Implemented")
+    case .head, .put, .delete, .other: return .refusal(501, "Not Implemented")
     }
     guard let families = Tencent.families(parameters["type"]), let sent = parameters.octets("dn"), !sent.isEmpty,
       let way = TencentWay(parameters, account: service.tencent, isFree: service.options.tencent.isFree)

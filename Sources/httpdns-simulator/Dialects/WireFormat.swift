@@ -23,7 +23,7 @@ struct WireFormat: Dialect {
         return .refusal(415, "the body has to be \(WireFormat.mediaType)")
       }
       octets = transfer.request.body
-    case .put, .delete, .options: return .refusal(501, "only GET and POST")
+    case .put, .delete, .other: return .refusal(501, "only GET and POST")
     }
     guard let query = try? Message.parse(octets), !query.header.qr, query.header.opcode == 0,
       query.questions.count == 1, query.questions[0].qclass == .internet
