@@ -65,14 +65,25 @@ final class DoHFrontend: HTTP2Handler {
     guard let connection = reply.owner as? DoHConnection else { return reply.reset() }
     do throws(DoHRefusal) {
       let client = try client(of: request, connection)
-      var target = Array((request.path + (request.query.map { "?\($0)" } ?? "")).utf8)
-      let method = Array(request.method.rawValue.utf8)
-      let host = Array((request.host ?? "").utf8)
-      let type = Array((request.field("Content-Type") ?? "").utf8)
-      try target.withUnsafeMutableBufferPointer { target throws(DoHRefusal) in
+      // The parts lie one behind the other, as over HTTP/2.
+      var octets = Array((request.path + (request.query.map { "?\($0)" } ?? "")).utf8)
+      let targetEnd = octets.count
+      octets += Array(request.method.rawValue.utf8)
+      let methodEnd = octets.count
+      octets += Array((request.host ?? "").utf8)
+      let hostEnd = octets.count
+      octets += Array((request.field("Content-Type") ?? "").utf8)
+      // The reader refuses chunks; without a length there is no body.
+      let hasLength = request.field("Content-Length") != nil
+      try octets.withUnsafeMutableBufferPointer { octets throws(DoHRefusal) in
+        func part(_ range: Range<Int>) -> UnsafeMutableBufferPointer<UInt8> {
+          UnsafeMutableBufferPointer(rebasing: octets[range])
+        }
         let head = DoHRequestHead(
-          method: method.octets, target: target, host: host.octets, contentType: type.octets,
-          contentLength: request.body.count)
+          method: UnsafeBufferPointer(part(targetEnd..<methodEnd)), target: part(0..<targetEnd),
+          host: UnsafeBufferPointer(part(methodEnd..<hostEnd)),
+          contentType: UnsafeBufferPointer(part(hostEnd..<octets.count)),
+          contentLength: hasLength ? request.body.count : nil)
         let (asked, token) = try read(head, of: connection)
         switch asked {
         case .message(let message): ask(message, of: connection, client, token, .http1(reply))
@@ -244,9 +255,4 @@ extension HTTPServerReply {
     let fields = refusal.field.map { [HTTPField($0.name, $0.value)] } ?? []
     send(status: refusal.status, fields: fields, body: Array("\(refusal.text)\n".utf8))
   }
-}
-
-extension Array where Element == UInt8 {
-  /// The octets, which the caller keeps until they are used.
-  fileprivate var octets: UnsafeBufferPointer<UInt8> { withUnsafeBufferPointer { $0 } }
 }
