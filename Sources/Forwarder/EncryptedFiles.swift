@@ -9,7 +9,7 @@ import Streams
 /// What the encrypted listeners need besides the configuration.
 public struct EncryptedFiles: Sendable {
   /// The certificate with its key; nil without `dot` and `doh`.
-  public let pair: CertificatePair?
+  public private(set) var pair: CertificatePair?
   /// The tokens; nil without `tokens_file`, so that clients need none.
   public let tokens: TokenList?
   private let encrypted: Configuration.Encrypted
@@ -26,7 +26,35 @@ public struct EncryptedFiles: Sendable {
   public init(
     _ encrypted: Configuration.Encrypted, environment: Configuration.Environment = Configuration.processEnvironment
   ) throws(Faults) {
-    self.encrypted = encrypted
+    let (files, lines) = EncryptedFiles.read(encrypted, environment, instead: nil)
+    guard lines.isEmpty else { throw Faults(lines: lines) }
+    self = files
+  }
+
+  /// Reads the files again: what cannot be used stays as it is here. Blocks, so do not call it on a loop.
+  ///
+  /// - Parameter now: seconds since 1970. A certificate that has expired does not take the place of another one.
+  /// - Returns: what is to be used from now on, and a line for each fault.
+  func renewed(
+    _ encrypted: Configuration.Encrypted, at now: Int64,
+    environment: Configuration.Environment = Configuration.processEnvironment
+  ) -> (files: EncryptedFiles, faults: [String]) {
+    var (files, lines) = EncryptedFiles.read(encrypted, environment, instead: self)
+    if let new = files.pair, let old = pair, new.state(at: now) == .expired, !new.isEqual(old) {
+      files.pair = old
+      lines.append("encrypted.certificate_file: has expired")
+    }
+    return (files, lines)
+  }
+
+  private init(_ pair: CertificatePair?, _ tokens: TokenList?, _ encrypted: Configuration.Encrypted) {
+    (self.pair, self.tokens, self.encrypted) = (pair, tokens, encrypted)
+  }
+
+  /// - Parameter old: has what is used in place of what cannot be.
+  private static func read(
+    _ encrypted: Configuration.Encrypted, _ environment: Configuration.Environment, instead old: EncryptedFiles?
+  ) -> (files: EncryptedFiles, faults: [String]) {
     let credentials = environment("CREDENTIALS_DIRECTORY")
     var lines: [String] = []
     var pair: CertificatePair?
@@ -36,6 +64,7 @@ public struct EncryptedFiles: Sendable {
           certificateFile: certificateFile, keyFile: keyFile, name: encrypted.name.map { Host.name($0).text },
           credentials: credentials)
       } catch {
+        pair = old?.pair
         let isKey = error.file == .key
         lines.append("encrypted.\(isKey ? "key_file: \(keyFile)" : "certificate_file: \(certificateFile)"): \(error)")
       }
@@ -44,10 +73,12 @@ public struct EncryptedFiles: Sendable {
     if encrypted.hasListeners, let path = encrypted.tokensFile {
       do throws(TokenList.Fault) {
         tokens = try TokenList(path: path, credentials: credentials)
-      } catch { lines.append("encrypted.tokens_file: \(path): \(error)") }
+      } catch {
+        tokens = old?.tokens
+        lines.append("encrypted.tokens_file: \(path): \(error)")
+      }
     }
-    guard lines.isEmpty else { throw Faults(lines: lines) }
-    (self.pair, self.tokens) = (pair, tokens)
+    return (EncryptedFiles(pair, tokens, encrypted), lines)
   }
 
   /// What clients refuse, or soon will, a line for each key.

@@ -99,6 +99,8 @@ final class EncryptedSide {
   func follow() {
     watchFiles()
     warn()
+    // They may have changed since the start has read them.
+    read()
   }
 
   /// What the listeners have done so far.
@@ -143,40 +145,26 @@ final class EncryptedSide {
       return
     }
     isReading = true
-    let encrypted = encrypted
+    let (encrypted, files, now) = (encrypted, files, loop.wallTime)
     loop.startTask { [self] in
-      take(
-        await BlockingTask.value("certificates", on: loop) { () -> Result<EncryptedFiles, EncryptedFiles.Faults> in
-          Result { () throws(EncryptedFiles.Faults) in try EncryptedFiles(encrypted) }
-        })
+      take(await BlockingTask.value("certificates", on: loop) { files.renewed(encrypted, at: now) })
     }
   }
 
-  private func take(_ result: Result<EncryptedFiles, EncryptedFiles.Faults>) {
+  private func take(_ new: (files: EncryptedFiles, faults: [String])) {
     isReading = false
-    switch result {
-    case .success(let new):
-      faults = []
-      use(new)
-    case .failure(let failure):
-      if failure.lines != faults {
-        for line in failure.lines { logger.error("\(line); the file before it stays in use") }
-      }
-      faults = failure.lines
+    if new.faults != faults {
+      for line in new.faults { logger.error("\(line); the file before it stays in use") }
     }
+    faults = new.faults
+    use(new.files)
     guard mustReadAgain else { return }
     mustReadAgain = false
     read()
   }
 
   private func use(_ new: EncryptedFiles) {
-    let now = loop.wallTime
     let old = files
-    // One that clients refuse does not take the place of another.
-    let isWorse = new.pair?.state(at: now) == .expired && old.pair != nil && new.pair?.isEqual(old.pair) == false
-    if isWorse {
-      return logger.error("encrypted.certificate_file: has expired; the certificate before it stays in use")
-    }
     files = new
     if let pair = new.pair, !pair.isEqual(old.pair) {
       thread.use(pair)
