@@ -1,7 +1,7 @@
 """chaos.py -- everything that is hostile at once, for a daemon that a sanitizer watches: it must neither end nor be reported.
 
-Providers that break the rules of HTTP/2, or spoil their replies; a store that lies; reloads with other settings; odd packets
-and commands of people beside queries. Afterwards, with an honest provider, names must resolve again.
+Providers that break the rules of HTTP/2, or spoil their replies; a store that lies; clients that break those of TLS and HTTP;
+reloads with other settings; odd packets and commands of people beside queries. Afterwards, with an honest provider, names must resolve again.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from bench.dns import compose_query
 from bench.processes import BenchError
 
 from .clients import Stream, drive
+from .encrypted import EncryptedClients
 from .lab import Adversary, Lab, OpenLab, Programs, Simulator, certificate
 from .scenes import SPOILS
 
@@ -59,6 +60,7 @@ class Chaos:
     self._authority, key = certificate(lab.folder)
     self._http2 = Adversary(lab, "http2", str(self._authority), str(key), "192.0.2.80", str(self._seed))
     self._store = Adversary(lab, "store", str(self._seed + 1))
+    self._encrypted = EncryptedClients(lab.folder, self._authority, key)
     providers, more = self._configuration()
     port = lab.daemon_with(providers, [f"127.0.0.1:{self._plain.port}"], more, patience=120)
     self._path = lab.folder / "httpdnsd.toml"
@@ -85,7 +87,7 @@ secret = "0123456789abcdef0123456789abcdef"
 timeout = "20ms"
 [refresh]
 keep = ["www.good1.example", "www.good2.example"]
-"""
+{self._encrypted.configuration}"""
     return [h2, json], more
 
   def _round(self, port: int) -> None:
@@ -97,6 +99,7 @@ keep = ["www.good1.example", "www.good2.example"]
     pending = [(draw.uniform(0, _ROUND), self._reload) for _ in range(draw.randrange(8))]
     pending += [(draw.uniform(0, _ROUND), self._command) for _ in range(2)]
     pending += [(draw.uniform(0, _ROUND), lambda: self._send_odd(port))]
+    pending += [(draw.uniform(0, _ROUND), lambda: self._encrypted.attack(draw)) for _ in range(60)]
     pending.sort(key=lambda event: event[0])
 
     def tick(elapsed: float) -> None:
@@ -206,11 +209,13 @@ keep = ["www.good1.example", "www.good2.example"]
     if self._seconds >= _LEAST:
       found += [f"no {event}" for event, count in self._events.items() if not count]
       found += self._http2.missing() + self._store.missing()
+      found += [f"no attack of encrypted listeners: {attack}" for attack, count in self._encrypted.done.items() if not count]
     else:
       print(f"what the adversaries did is not judged: {self._seconds:.0f} seconds, where {_LEAST:.0f} show everything")
     print(f"{sum(self._fates.values()):,} queries: " + ", ".join(f"{count:,} {fate}" for fate, count in self._fates.items()))
     print("events: " + ", ".join(f"{count} {event}" for event, count in sorted(self._events.items())))
     print(f"HTTP/2: {self._http2.done()}\nstore: {self._store.done()}")
+    print("encrypted: " + ", ".join(f"{count} {attack}" for attack, count in sorted(self._encrypted.done.items())))
     for line in found:
       print(f"VIOLATION {line}")
     if found:
