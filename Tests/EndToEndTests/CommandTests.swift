@@ -61,18 +61,6 @@ import Testing
     }
   }
 
-  @Test func `encrypted listeners are not served yet: check says so, and the daemon does not start`() throws {
-    try withLab { lab in
-      let file = try lab.file(
-        "[listen]\naddresses = [\"127.0.0.1:0\"]\n[encrypted]\ndoh_plain = [\"127.0.0.1:8053\"]\n")
-      let remark = "encrypted: this version does not listen for DNS over TLS or HTTPS yet"
-      let check = try lab.run("check", "--config", file)
-      #expect(check.ending == .exited(0) && check.error.contains("warning: \(file): \(remark): it does not start\n"))
-      let run = try lab.run("run", "--config", file)
-      #expect(run.ending == .exited(1) && run.error.contains(remark), "\(run)")
-    }
-  }
-
   @Test(arguments: ["", "[listen]\nworkers = 2"]) func `check accepts a valid file`(_ text: String) throws {
     try withLab { lab in
       let file = try lab.file(text)
