@@ -22,6 +22,8 @@ public final class HTTP2Exchange {
   var isAwaited = false
   /// Whether nghttp2 has written the body of the answer.
   private(set) var isSent = false
+  /// Octets of the answer's body that nghttp2 has not written.
+  var unwritten: Int { answer.count - sent }
   /// The number of its stream.
   private(set) var stream: Int32 = 0
 
@@ -152,6 +154,7 @@ public final class HTTP2Exchange {
     let count = min(length, answer.count - sent)
     answer.withUnsafeBufferPointer { if let base = $0.baseAddress { buffer.update(from: base + sent, count: count) } }
     sent += count
+    connection?.wrote(count)
     return (count, sent == answer.count)
   }
 

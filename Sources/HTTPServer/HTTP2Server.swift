@@ -57,8 +57,11 @@ public struct HTTP2Limits: Sendable {
   public var fields = 32
   /// Requests of a connection at once.
   public var streams = 100
-  /// Octets of unsent answers at which reading pauses.
+  /// Octets of unsent answers at which reading pauses, or, if it is the client's window that they wait for, further requests
+  /// are refused.
   public var unsent = 262_144
+  /// The most time in which a client opens no window for the answers that wait for one; then it sees a reset.
+  public var patience = Duration.seconds(10)
 
   public init() {}
 }

@@ -26,11 +26,22 @@ public final class HTTP2ServerConnection {
   private var isDraining = false
   private var isPaused = false
   private var hasInputEnded = false
+  /// Octets of answers for which the client has opened no window.
+  private var unwritten = 0
+  /// Octets of answers that nghttp2 has written.
+  private var written: UInt64 = 0
+  /// What was written when the timer was set.
+  private var writtenBefore: UInt64 = 0
+  /// Runs while answers wait for a window.
+  private let windowTimer = OwnedTimer()
 
   /// Octets that are collected for one write: a TLS record's.
   static let writeSize = 16_384
   /// Octets of a body that the handler does not take, after which the client is told so.
   private static let mostDropped = 16_384
+  /// Octets of answers at which the connection is closed, as a multiple of `HTTP2Limits.unsent`: those to queries in flight
+  /// still add up when the client opens no window.
+  private static let mostUnwritten = 4
 
   init?(_ stream: ByteStream, of server: HTTP2Server, _ observer: any HTTPConnectionObserver) {
     self.server = server
@@ -144,10 +155,27 @@ public final class HTTP2ServerConnection {
     let isOver = isDraining || hasInputEnded
     let isRefused = nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
     if isRefused || isOver && held.isEmpty, stream.unsent == 0 { return close() }
+    if unwritten > HTTP2Connection.mostUnwritten * server.limits.unsent { return close() }
+    if unwritten > 0 || windowTimer.isSet { awaitWindow() }
     let mustPause = stream.unsent >= server.limits.unsent
     guard mustPause != isPaused else { return }
     isPaused = mustPause
     if mustPause { stream.pause() } else { stream.resume() }
+  }
+
+  /// Reading goes on meanwhile, since the client opens windows by frames. Octets that the kernel does not take are the
+  /// stream's, which has a time of its own.
+  private func awaitWindow() {
+    guard unwritten > 0, stream.unsent == 0 else { return windowTimer.cancel() }
+    guard !windowTimer.isSet else { return }
+    writtenBefore = written
+    windowTimer.set(after: server.limits.patience, on: server.loop, for: self) { $0.windowTimeEnded() }
+  }
+
+  private func windowTimeEnded() {
+    if written != writtenBefore { return awaitWindow() }
+    stream.reset()
+    close()
   }
 
   // MARK: - nghttp2's callbacks
@@ -218,6 +246,7 @@ public final class HTTP2ServerConnection {
     restoreHead(exchange)
     heading = nil
     exchange.isWhole = isLast
+    guard unwritten < server.limits.unsent else { return refuse(exchange) }
     if isLast { beginWait(for: exchange) }
     guard !exchange.isTooLarge else { return server.handler.refused(.head, exchange) }
     let octets = server.head.octets
@@ -231,6 +260,13 @@ public final class HTTP2ServerConnection {
     exchange.bodyLimit = server.handler.requested(request, exchange)
     if isLast { return bodyEnded(exchange) }
     if exchange.bodyLimit == nil, exchange.isPending { beginWait(for: exchange) }
+  }
+
+  /// Refuses a request of a client that has to take answers first; it may send the request again (RFC 9113 section 8.7).
+  private func refuse(_ exchange: HTTP2Exchange) {
+    exchange.isWhole = true
+    nghttp2_submit_rst_stream(
+      session, UInt8(NGHTTP2_FLAG_NONE.rawValue), exchange.stream, NGHTTP2_REFUSED_STREAM.rawValue)
   }
 
   func data(_ exchange: HTTP2Exchange?, _ number: Int32, _ octets: UnsafeBufferPointer<UInt8>) {
@@ -271,6 +307,7 @@ public final class HTTP2ServerConnection {
     endWait(for: exchange)
     if heading === exchange { heading = nil }
     held[exchange.stream] = nil
+    unwritten -= exchange.unwritten
     exchange.end()
     server.reuse(exchange)
     if unanswered == 0 { observer?.connectionChanged(isIdle: true) }
@@ -278,9 +315,16 @@ public final class HTTP2ServerConnection {
 
   // MARK: - For the exchanges
 
+  /// nghttp2 has written octets of an answer.
+  func wrote(_ count: Int) {
+    unwritten -= count
+    written &+= UInt64(count)
+  }
+
   func submit(_ exchange: HTTP2Exchange, _ fields: UnsafeMutableBufferPointer<nghttp2_nv>, _ count: Int) {
     guard let session else { return }
     endWait(for: exchange)
+    unwritten += exchange.unwritten
     if exchange.unconsumed > 0 {
       nghttp2_session_consume_connection(session, exchange.unconsumed)
       exchange.unconsumed = 0
