@@ -222,9 +222,11 @@ let programs: [Target] =
     .executableTarget(
       name: "cache-bench", dependencies: ["Persistence", "MessageCache", "EventLoop", "DNSWire"],
       path: "Benchmarks/CacheBench", cSettings: glibc, swiftSettings: strict),
-    // It starts the programs and shares no code with them but the message parser and the writer of cache files.
+    // It starts the programs and shares no code with them but the message parser and the writer of cache files; of nghttp2
+    // it uses the decoder of fields.
     .testTarget(
-      name: "EndToEndTests", dependencies: ["DNSWire", "Persistence", "TestSupport"], exclude: ["Data"],
+      name: "EndToEndTests", dependencies: ["DNSWire", "Persistence", "TestSupport", "TLSTestSupport", "CHTTP2"],
+      exclude: ["Data"],
       cSettings: glibc,
       swiftSettings: testSettings),
     // No part of the product: what the scheduler costs (Benchmarks/README.md).
