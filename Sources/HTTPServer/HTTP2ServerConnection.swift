@@ -152,10 +152,11 @@ public final class HTTP2ServerConnection {
   /// Ends, pauses or goes on reading, as the state allows.
   private func goOn() {
     guard let session else { return }
-    let isOver = isDraining || hasInputEnded
-    let isRefused = nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
-    if isRefused || isOver && held.isEmpty, stream.unsent == 0 { return close() }
-    if unwritten > HTTP2Connection.mostUnwritten * server.limits.unsent { return close() }
+    let hasGivenUp = nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
+    // A client that sends nothing more completes no request and opens no window.
+    let isOver = hasInputEnded ? unanswered == 0 : isDraining && held.isEmpty
+    if hasGivenUp || isOver, stream.unsent == 0 { return close() }
+    if unwritten > HTTP2ServerConnection.mostUnwritten * server.limits.unsent { return close() }
     if unwritten > 0 || windowTimer.isSet { awaitWindow() }
     let mustPause = stream.unsent >= server.limits.unsent
     guard mustPause != isPaused else { return }

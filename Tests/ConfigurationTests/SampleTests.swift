@@ -25,7 +25,7 @@ private func withoutSecretFiles(_ text: some StringProtocol) -> String {
   // The key of a certificate is a file in any case.
   let sections = String(text).split(separator: "\n[", omittingEmptySubsequences: false).map { section in
     section.hasPrefix("encrypted]") || section.hasPrefix("[encrypted]")
-      ? String(section) : section.replacing(key) { "\($0.output.1)_env = \"\($0.output.1)\"" }
+      ? String(section) : String(section).replacing(key) { "\($0.output.1)_env = \"\($0.output.1)\"" }
   }
   return sections.joined(separator: "\n[")
 }

@@ -244,7 +244,7 @@ extension HTTP2Peer {
       peer.send(4, 0, 0, [0, 4, 0, 0, 0, 0])
       let target = "/\(String(repeating: "x", count: 7_900))"
       for index in 0..<50 as Range<Int32> { peer.request(1 + 2 * index, target) }
-      #expect(await scene.until(peer) { peer.answers[99]?.resetCode == 11 })
+      #expect(await scene.until(peer) { peer.answers[99]?.resetCode == 7 })
       // 256 KiB of answers wait.
       #expect(peer.answers.values.count { $0.resetCode == nil } == 34)
       peer.send(4, 0, 0, [0, 4, 0, 0, 0xFF, 0xFF])
