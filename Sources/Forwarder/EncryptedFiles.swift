@@ -42,7 +42,7 @@ public struct EncryptedFiles: Sendable {
     var (files, lines) = EncryptedFiles.read(encrypted, environment, instead: self)
     if let new = files.pair, let old = pair, new.state(at: now) == .expired, !new.isEqual(old) {
       files.pair = old
-      lines.append("encrypted.certificate_file: has expired")
+      lines.append("encrypted.certificate_file: has expired" + EncryptedFiles.stays)
     }
     return (files, lines)
   }
@@ -50,6 +50,8 @@ public struct EncryptedFiles: Sendable {
   private init(_ pair: CertificatePair?, _ tokens: TokenList?, _ encrypted: Configuration.Encrypted) {
     (self.pair, self.tokens, self.encrypted) = (pair, tokens, encrypted)
   }
+
+  private static let stays = "; the file before it stays in use"
 
   /// - Parameter old: has what is used in place of what cannot be.
   private static func read(
@@ -66,7 +68,8 @@ public struct EncryptedFiles: Sendable {
       } catch {
         pair = old?.pair
         let isKey = error.file == .key
-        lines.append("encrypted.\(isKey ? "key_file: \(keyFile)" : "certificate_file: \(certificateFile)"): \(error)")
+        let place = isKey ? "key_file: \(keyFile)" : "certificate_file: \(certificateFile)"
+        lines.append("encrypted.\(place): \(error)" + (old == nil ? "" : EncryptedFiles.stays))
       }
     }
     var tokens: TokenList?
@@ -74,8 +77,10 @@ public struct EncryptedFiles: Sendable {
       do throws(TokenList.Fault) {
         tokens = try TokenList(path: path, credentials: credentials)
       } catch {
-        tokens = old?.tokens
-        lines.append("encrypted.tokens_file: \(path): \(error)")
+        // Fewer clients than were meant, not more.
+        tokens = old?.tokens ?? TokenList()
+        let rest = old?.tokens == nil ? "; until it can be used, no client is accepted" : EncryptedFiles.stays
+        lines.append("encrypted.tokens_file: \(path): \(error)" + (old == nil ? "" : rest))
       }
     }
     return (EncryptedFiles(pair, tokens, encrypted), lines)

@@ -119,7 +119,8 @@ final class EncryptedSide {
 
   private func offer() {
     var policy = policy
-    policy.tokens = files.tokens
+    // A file that was not read yet lets no client in.
+    policy.tokens = files.tokens ?? (encrypted.tokensFile == nil ? nil : TokenList())
     thread.offer(policy)
   }
 
@@ -154,7 +155,7 @@ final class EncryptedSide {
   private func take(_ new: (files: EncryptedFiles, faults: [String])) {
     isReading = false
     if new.faults != faults {
-      for line in new.faults { logger.error("\(line); the file before it stays in use") }
+      for line in new.faults { logger.error("\(line)") }
     }
     faults = new.faults
     use(new.files)

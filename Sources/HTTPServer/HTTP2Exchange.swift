@@ -62,14 +62,15 @@ public final class HTTP2Exchange {
     (isTooLarge, isHead) = (false, false)
     (method, target, host, contentType, contentLength) = (HeadPart(), HeadPart(), HeadPart(), HeadPart(), nil)
     (fields, headOctets, bodyLimit, unconsumed, dropped, sent) = (0, 0, nil, 0, 0, 0)
-    HTTP2Exchange.clear(&body)
-    HTTP2Exchange.clear(&answer)
   }
 
-  /// Forgets the connection.
+  /// Forgets the connection and large buffers.
   func end() {
     connection = nil
     partialHead = nil
+    HTTP2Exchange.clear(&body)
+    HTTP2Exchange.clear(&answer)
+    sent = 0
   }
 
   func add(toBody octets: UnsafeBufferPointer<UInt8>) { body.append(contentsOf: octets) }

@@ -129,8 +129,9 @@ final class HeadBuffer {
 
   func clear() { used = 0 }
 
-  /// Appends a value that fits.
+  /// Appends a value; traps if it does not fit.
   func add(_ value: UnsafeBufferPointer<UInt8>) -> HeadPart {
+    precondition(value.count <= octets.count - used, "a head of more octets than are allowed")
     let part = HeadPart(begin: used, count: value.count)
     if let base = value.baseAddress { (octets.baseAddress! + used).update(from: base, count: value.count) }
     used += value.count
@@ -158,9 +159,9 @@ private func serverCallbacks() -> OpaquePointer? {
     guard frame!.pointee.headers.cat == NGHTTP2_HCAT_REQUEST,
       let exchange = knownExchange(session, frame!.pointee.hd.stream_id)
     else { return 0 }
-    connection(owner).field(
+    let isTaken = connection(owner).field(
       exchange, UnsafeBufferPointer(start: name, count: nameLength), UnsafeBufferPointer(start: value, count: length))
-    return 0
+    return isTaken ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
   }
   nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) { session, _, number, octets, count, owner in
     connection(owner).data(

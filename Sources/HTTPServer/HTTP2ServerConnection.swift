@@ -35,6 +35,10 @@ public final class HTTP2ServerConnection {
   /// Runs while answers wait for a window.
   private let windowTimer = OwnedTimer()
 
+  /// Frames that nghttp2 has for a client that takes none.
+  private static let mostQueued = 1_000
+  /// Octets of bodies that the client may send before they are used: two whole ones.
+  private static let window: Int32 = 131_072
   /// Octets that are collected for one write: a TLS record's.
   static let writeSize = 16_384
   /// Octets of a body that the handler does not take, after which the client is told so.
@@ -58,6 +62,7 @@ public final class HTTP2ServerConnection {
         settings_id: Int32(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE.rawValue), value: UInt32(server.limits.headerOctets)),
     ]
     nghttp2_submit_settings(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), entries, entries.count)
+    nghttp2_session_set_local_window_size(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), 0, HTTP2ServerConnection.window)
     stream.report = { [weak self] in self?.happened($0) }
     write()
   }
@@ -87,7 +92,7 @@ public final class HTTP2ServerConnection {
 
   /// Closes at once. Not within a call of the handler.
   public func close() {
-    assert(!isInTurn, "nghttp2 would go on with a session that is gone")
+    precondition(!isInTurn, "nghttp2 would go on with a session that is gone")
     guard let session else { return }
     // A client that has just sent a request may send it again (RFC 9113 section 6.8).
     drain(session)
@@ -158,7 +163,9 @@ public final class HTTP2ServerConnection {
     if hasGivenUp || isOver, stream.unsent == 0 { return close() }
     if unwritten > HTTP2ServerConnection.mostUnwritten * server.limits.unsent { return close() }
     if unwritten > 0 || windowTimer.isSet { awaitWindow() }
-    let mustPause = stream.unsent >= server.limits.unsent
+    // What nghttp2 answers by itself, as the refusal of a stream, waits there meanwhile.
+    if nghttp2_session_get_outbound_queue_size(session) > HTTP2ServerConnection.mostQueued { return close() }
+    let mustPause = stream.unsent > 0
     guard mustPause != isPaused else { return }
     isPaused = mustPause
     if mustPause { stream.pause() } else { stream.resume() }
@@ -204,9 +211,13 @@ public final class HTTP2ServerConnection {
     unanswered -= 1
   }
 
+  /// Heads of this many times the limit are still answered.
+  private static let mostHead = 4
+
   /// Keeps an incomplete head apart from the buffer that all connections share.
   private func keepHead() {
-    guard let heading else { return }
+    // What is kept already has not been touched since: the shared buffer may have the head of another connection.
+    guard let heading, heading.partialHead == nil else { return }
     heading.partialHead = Array(server.head.octets[..<server.head.used])
   }
 
@@ -217,14 +228,17 @@ public final class HTTP2ServerConnection {
     exchange.partialHead = nil
   }
 
-  func field(_ exchange: HTTP2Exchange, _ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>) {
+  /// Takes one field of a head. False ends the connection: nghttp2 would go on to expand what one octet stands for.
+  func field(
+    _ exchange: HTTP2Exchange, _ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>
+  ) -> Bool {
     restoreHead(exchange)
     exchange.fields += 1
     // RFC 9113 section 6.5.2.
     exchange.headOctets += name.count + value.count + 32
     guard exchange.headOctets <= server.limits.headerOctets, exchange.fields <= server.limits.fields else {
       exchange.isTooLarge = true
-      return
+      return exchange.headOctets <= HTTP2ServerConnection.mostHead * server.limits.headerOctets
     }
     // nghttp2 refuses names in upper case, and a pseudo-header that comes twice.
     let name = name.span
@@ -241,6 +255,7 @@ public final class HTTP2ServerConnection {
       // nghttp2 has seen that it is a number.
       exchange.contentLength = value.reduce(0) { ($0 ?? 0).addingDigit($1) }
     }
+    return true
   }
 
   func headEnded(_ exchange: HTTP2Exchange, isLast: Bool) {

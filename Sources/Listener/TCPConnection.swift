@@ -28,7 +28,7 @@ public final class TCPConnection: PlacedConnection {
   private var rest: [UInt8] = []
   private var place = -1
   /// Whether the TLS handshake has not ended.
-  private var shakesHands: Bool
+  public private(set) var shakesHands: Bool
   private let shookHands: ShookHands
 
   /// Called once with the outcome of the TLS handshake: whether it is complete.

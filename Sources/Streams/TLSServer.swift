@@ -12,7 +12,8 @@ public final class TLSServer {
   public var accepts: (_ serverName: String?) -> Bool = { _ in true }
   /// The time for the life of ticket keys.
   var clock: () -> BootInstant = { BootInstant.now }
-  private let context: OpaquePointer
+  /// Of the present certificate. Connections hold theirs.
+  private var context: OpaquePointer
   private let emptyRecordsIndex: Int32
   /// The protocols in their form on the wire (RFC 7301 section 3.1).
   private let protocols: [UInt8]
@@ -23,22 +24,44 @@ public final class TLSServer {
   /// - Parameter protocols: protocols in order of preference (RFC 7301). The handshake with a client that offers only others
   ///   fails; a client that offers none is served.
   public init?(_ pair: CertificatePair, protocols: [String]) {
-    guard let context = ctls_server_context() else { return nil }
+    guard let (context, index) = TLSServer.makeContext(pair) else { return nil }
     self.context = context
+    emptyRecordsIndex = index
     self.protocols = protocols.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }
-    emptyRecordsIndex = ctls_bound_work(UnsafeMutableRawPointer(context))
-    SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20")
-    guard pair.use(in: context) else { return nil }
-    ctls_set_context_owner(context, Unmanaged.passUnretained(self).toOpaque())
-    if !protocols.isEmpty { SSL_CTX_set_alpn_select_cb(context, selectProtocol, nil) }
-    ctls_on_server_name(context, judgeServerName)
-    SSL_CTX_set_tlsext_ticket_key_evp_cb(context, useTicketKey)
+    prepare(context)
   }
 
   deinit { SSL_CTX_free(context) }
 
   /// Uses another certificate for handshakes from now on; connections that exist keep theirs. False without memory.
-  public func use(_ pair: CertificatePair) -> Bool { pair.use(in: context) }
+  public func use(_ pair: CertificatePair) -> Bool {
+    // A context of its own: in the one before, a certificate with another kind of key would stay.
+    guard let (context, _) = TLSServer.makeContext(pair) else { return false }
+    prepare(context)
+    SSL_CTX_free(self.context)
+    self.context = context
+    return true
+  }
+
+  /// A context with a certificate, and where OpenSSL counts records without content; nil without memory.
+  private static func makeContext(_ pair: CertificatePair) -> (context: OpaquePointer, emptyRecordsIndex: Int32)? {
+    guard let context = ctls_server_context() else { return nil }
+    let index = ctls_bound_work(UnsafeMutableRawPointer(context))
+    SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20")
+    guard pair.use(in: context) else {
+      SSL_CTX_free(context)
+      return nil
+    }
+    return (context, index)
+  }
+
+  /// Sets the callbacks, which find the server by its context.
+  private func prepare(_ context: OpaquePointer) {
+    ctls_set_context_owner(context, Unmanaged.passUnretained(self).toOpaque())
+    if !protocols.isEmpty { SSL_CTX_set_alpn_select_cb(context, selectProtocol, nil) }
+    ctls_on_server_name(context, judgeServerName)
+    SSL_CTX_set_tlsext_ticket_key_evp_cb(context, useTicketKey)
+  }
 
   /// Returns a connection over an accepted socket, before its handshake; nil without memory.
   public func connection(over descriptor: Int32) -> TLSConnection? {

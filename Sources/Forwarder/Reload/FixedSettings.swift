@@ -25,8 +25,12 @@ extension Configuration {
     restore("encrypted.dot", \.encrypted.dot)
     restore("encrypted.doh", \.encrypted.doh)
     restore("encrypted.doh_plain", \.encrypted.dohPlain)
-    // The other keys are for other listeners, which may need no certificate.
-    if encrypted != given { encrypted = running.encrypted }
+    // What is left of a removed section would let other clients in.
+    if !given.hasListeners, running.encrypted.hasListeners { encrypted = running.encrypted }
+    if encrypted.usesCertificate {
+      encrypted.certificateFile = encrypted.certificateFile ?? running.encrypted.certificateFile
+      encrypted.keyFile = encrypted.keyFile ?? running.encrypted.keyFile
+    }
     restore("encrypted.connections", \.encrypted.connections)
     restore("encrypted.per_client", \.encrypted.perClient)
     restore("encrypted.idle", \.encrypted.idle)

@@ -94,13 +94,11 @@ package final class EncryptedFrontend {
     table = TCPConnectionTable(limits: places)
     let (queries, wakeResolver) = (surroundings.queries, surroundings.wakeResolver)
     streams = StreamFrontend(
-      policy.tables, queries: queries, loop: loop, counters: surroundings.counters, tap: surroundings.tap
-    ) { slot in
-      queries.submit(slot)
-      wakeResolver()
-    } wakeResolver: {
-      wakeResolver()
-    }
+      policy.tables, queries: queries, loop: loop, counters: surroundings.counters, tap: surroundings.tap,
+      submit: { slot in
+        queries.submit(slot)
+        wakeResolver()
+      }, wakeResolver: wakeResolver)
     let doh = DoHFrontend(policy, streams, surroundings.labels)
     self.doh = doh
     var bounds = HTTPServer.Limits()
@@ -141,7 +139,12 @@ package final class EncryptedFrontend {
   }
 
   /// Uses another certificate for handshakes from now on.
-  package func use(_ pair: CertificatePair) { for server in [dotTLS, dohTLS] { _ = server?.use(pair) } }
+  package func use(_ pair: CertificatePair) {
+    let servers = [dotTLS, dohTLS].compactMap { $0 }
+    guard !servers.allSatisfy({ $0.use(pair) }) else { return }
+    surroundings.occasional.log(
+      .error, reason: "certificate", now: loop.now.nanoseconds, "no memory for the new certificate; reload the daemon")
+  }
 
   /// Passes on the resolver's answer to a query.
   package func deliver(_ response: UnsafeBufferPointer<UInt8>, for ticket: UInt64) {
@@ -216,8 +219,7 @@ package final class EncryptedFrontend {
       TCPConnection(descriptor, client, tls, loop, table) { [streams] in
         streams.accept($1, from: $0, over: .dot)
       } shookHands: { [weak self] connection, isComplete in
-        self?.shookHands(isComplete ? connection.tls : nil)
-        connection.mark = self?.tokenNumber(of: connection.tls) ?? 0
+        self?.shookHands(connection, isComplete)
       }
     } else {
       DoHConnection(descriptor, client, isForwarder: isForwarder, tls, dohService)
@@ -244,6 +246,13 @@ package final class EncryptedFrontend {
 
   // MARK: - TLS and tokens
 
+  /// A connection for DoT has its token from here on. It may have been removed during the handshake.
+  private func shookHands(_ connection: TCPConnection, _ isComplete: Bool) {
+    shookHands(isComplete ? connection.tls : nil)
+    connection.mark = tokenNumber(of: connection.tls)
+    if isComplete, !stillAccepts(connection) { connection.close() }
+  }
+
   private func shookHands(_ connection: TLSConnection?) {
     surroundings.connectionCounters.count(connection.map { $0.isResumed ? .resumed : .full } ?? .failed)
   }
@@ -256,10 +265,16 @@ package final class EncryptedFrontend {
     policy.token(inServerName: tls?.serverName).map { Int(surroundings.labels.number(of: $0)) } ?? 0
   }
 
-  /// Whether a connection may stay: its token is accepted, or it has not shown one yet.
+  /// Whether a connection may stay: its token is accepted, or it has not shown one yet; and its proxy is trusted, if it is one.
   private func stillAccepts(_ connection: any PlacedConnection) -> Bool {
+    if let connection = connection as? DoHConnection, connection.isForwarder, !policy.isForwarder(connection.client) {
+      return false
+    }
     guard let tokens = policy.tokens else { return true }
-    guard let entry = surroundings.labels.entry(UInt16(connection.mark)) else { return !(connection is TCPConnection) }
+    guard let entry = surroundings.labels.entry(UInt16(connection.mark)) else {
+      // Over HTTPS each request shows its token.
+      return (connection as? TCPConnection)?.shakesHands ?? true
+    }
     return tokens.accepts(entry)
   }
 
@@ -268,7 +283,7 @@ package final class EncryptedFrontend {
   private func noteExcess(_ client: SocketAddress, _ now: BootInstant) {
     surroundings.occasional.log(
       .info, reason: "encrypted.new_per_second", now: now.nanoseconds,
-      "a client at \(client.host) opens more connections than encrypted.new_per_second allows; those beyond it are closed"
+      "a client in \(ClientKey(client).networkText) opens more connections than encrypted.new_per_second allows; those beyond it are closed"
     )
   }
 
@@ -280,4 +295,9 @@ package final class EncryptedFrontend {
     }
     shortage.log(to: surroundings.occasional, table.limits, .encrypted)
   }
+}
+
+extension ClientKey {
+  /// The client's network, for logs.
+  var networkText: String { network.map { "\($0)" } ?? "an unknown network" }
 }

@@ -50,6 +50,9 @@ public struct TokenList: Sendable, Equatable {
   /// By the digest of the token in lower case, the only case that counts in names.
   private var folded: [[UInt8]: Entry] = [:]
 
+  /// A list that accepts no token.
+  public init() {}
+
   /// Parses lines `LABEL TOKEN`. `#` begins a comment; blank lines mean nothing.
   ///
   /// - Throws: The first fault.

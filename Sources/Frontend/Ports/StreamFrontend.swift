@@ -240,6 +240,14 @@ extension TCPConnectionTable.Shortage {
       case .listen: ("a TCP", "listen.tcp_per_client", "listen.tcp_connections")
       case .encrypted: ("an encrypted", "encrypted.per_client", "encrypted.connections")
       }
+    // Strangers come to the encrypted listeners: the log has their networks.
+    func name(_ client: SocketAddress) -> String {
+      switch place {
+      case .listen: "\(client)"
+      case .encrypted: ClientKey(client).networkText
+      }
+    }
+    let (client, most) = (name(client), (client: name(most.client), count: most.count))
     switch (isOwnLimit, isRefused) {
     case (true, true):
       return (
