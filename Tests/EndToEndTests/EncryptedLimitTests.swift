@@ -247,7 +247,8 @@ import Testing
 
   @Test func `what is no TLS, and clients that reset at any moment, leave nothing behind`() throws {
     try withLab { lab in
-      let scene = try EncryptedScene(in: lab, "connections = 4")
+      // Fewer than are opened, and more than can be in flight before their resets are read.
+      let scene = try EncryptedScene(in: lab, "connections = 20")
       for octets in [[], [0x16], [0x16, 3, 1, 0xFF, 0xFF], Array("GET / HTTP/1.0\r\n\r\n".utf8)] as [[UInt8]] {
         for address in [scene.dot, scene.doh, scene.plain] {
           let socket = try Socket.stream(to: address)
