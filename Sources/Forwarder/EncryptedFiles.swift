@@ -51,6 +51,11 @@ public struct EncryptedFiles: Sendable {
     (self.pair, self.tokens, self.encrypted) = (pair, tokens, encrypted)
   }
 
+  private static func days(_ seconds: Int64) -> String {
+    let days = seconds / 86_400
+    return days == 1 ? "1 day" : "\(days) days"
+  }
+
   private static let stays = "; the file before it stays in use"
 
   /// - Parameter old: has what is used in place of what cannot be.
@@ -90,15 +95,17 @@ public struct EncryptedFiles: Sendable {
   ///
   /// - Parameter now: seconds since 1970.
   public func warnings(at now: Int64) -> [String] {
-    guard let pair else { return [] }
     var lines: [String] = []
-    let day: Int64 = 86_400
+    if let tokens, tokens.labels.isEmpty { lines.append("tokens_file: has no token, so that no client is accepted") }
+    guard let pair else { return lines.map { "encrypted.\($0)" } }
     switch pair.state(at: now) {
     case .valid: break
     case .endsSoon:
       lines.append(
-        "certificate_file: ends in \((pair.end - now) / day) days, and was not renewed; see your ACME client's log")
-    case .expired: lines.append("certificate_file: has expired \((now - pair.end) / day) days ago; clients refuse it")
+        "certificate_file: ends in \(EncryptedFiles.days(pair.end - now)), and was not renewed; see your ACME client's log"
+      )
+    case .expired:
+      lines.append("certificate_file: has expired \(EncryptedFiles.days(now - pair.end)) ago; clients refuse it")
     case .notYetValid: lines.append("certificate_file: is not valid yet; clients refuse it; check this machine's clock")
     }
     if let name = encrypted.name.map({ Host.name($0).text }), tokens != nil, !encrypted.dot.isEmpty,

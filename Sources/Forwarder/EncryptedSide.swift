@@ -174,7 +174,8 @@ final class EncryptedSide {
     }
     guard new.tokens != old.tokens else { return }
     offer()
-    logger.info("encrypted: \(new.tokens?.labels.count ?? 0) tokens in use")
+    guard let tokens = new.tokens else { return logger.info("encrypted: clients need no token") }
+    logger.info("encrypted: \(tokens.labels.count) \(tokens.labels.count == 1 ? "token" : "tokens") in use")
   }
 
   /// Says what clients refuse, or soon will, now and once a day.

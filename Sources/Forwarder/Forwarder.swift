@@ -405,18 +405,21 @@ package final class Forwarder {
   }
 
   /// The addresses that a name has for others: past the rules, special names and the cache. Runs the loop until the answers
-  /// arrive; needs no bound socket. Nil if an address type has no answer.
+  /// arrive, which it can do once; needs no bound socket. Nil if an address type has no answer.
   package func addressesElsewhere(of name: DomainName) -> [IPAddress]? {
-    var addresses: [IPAddress] = []
-    for type in [RecordType.a, .aaaa] {
-      let question = Question(name: name, type: type)
-      let resolved = runLoop { [self] in await answer(to: question, .route(Route.Number.standard), fresh: true) }
-      guard let message = resolved?.response.message(to: question),
-        message.responseCode == .noError || message.responseCode == .nxDomain
-      else { return nil }
-      addresses += message.answers.filter { $0.type == type }.compactMap { IPAddress(octets: $0.rdata) }
+    let found = runLoop { [self] in
+      var addresses: [IPAddress] = []
+      for type in [RecordType.a, .aaaa] {
+        let question = Question(name: name, type: type)
+        let answer = await answer(to: question, .route(Route.Number.standard), fresh: true)
+        guard let message = answer.response.message(to: question),
+          message.responseCode == .noError || message.responseCode == .nxDomain
+        else { return nil as [IPAddress]? }
+        addresses += message.answers.filter { $0.type == type }.compactMap { IPAddress(octets: $0.rdata) }
+      }
+      return addresses
     }
-    return addresses
+    return found ?? nil
   }
 
   private func answer(to question: Question, _ decision: RouteDecision, fresh: Bool) async -> ResolvedAnswer {

@@ -26,6 +26,10 @@ public final class HTTP2ServerConnection {
   private var isDraining = false
   private var isPaused = false
   private var hasInputEnded = false
+  /// Whether it has said that nothing follows.
+  private var isFinishing = false
+  /// Ends a client that does not end its direction.
+  private let endTimer = OwnedTimer()
   /// Octets of answers for which the client has opened no window.
   private var unwritten = 0
   /// Octets of answers that nghttp2 has written.
@@ -41,6 +45,8 @@ public final class HTTP2ServerConnection {
   private static let window: Int32 = 131_072
   /// Octets that are collected for one write: a TLS record's.
   static let writeSize = 16_384
+  /// The time for a client to end its direction after the server has.
+  private static let endTime = Duration.seconds(1)
   /// Octets of a body that the handler does not take, after which the client is told so.
   private static let mostDropped = 16_384
   /// Octets of answers at which the connection is closed, as a multiple of `HTTP2Limits.unsent`: those to queries in flight
@@ -154,13 +160,23 @@ public final class HTTP2ServerConnection {
     }
   }
 
+  /// Says that nothing follows, and closes when the client has: a socket that is closed with unread octets would reset the
+  /// connection, and with it what the client has not read.
+  private func finish() {
+    guard !hasInputEnded else { return close() }
+    guard !isFinishing else { return }
+    isFinishing = true
+    stream.finish()
+    endTimer.set(after: HTTP2ServerConnection.endTime, on: server.loop, for: self) { $0.close() }
+  }
+
   /// Ends, pauses or goes on reading, as the state allows.
   private func goOn() {
     guard let session else { return }
     let hasGivenUp = nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
     // A client that sends nothing more completes no request and opens no window.
     let isOver = hasInputEnded ? unanswered == 0 : isDraining && held.isEmpty
-    if hasGivenUp || isOver, stream.unsent == 0 { return close() }
+    if hasGivenUp || isOver, stream.unsent == 0 { return finish() }
     if unwritten > HTTP2ServerConnection.mostUnwritten * server.limits.unsent { return close() }
     if unwritten > 0 || windowTimer.isSet { awaitWindow() }
     // What nghttp2 answers by itself, as the refusal of a stream, waits there meanwhile.

@@ -42,6 +42,9 @@ public final class TLSConnection {
   /// Whether the handshake has resumed an earlier session.
   public var isResumed: Bool { SSL_session_reused(ssl) == 1 }
 
+  /// Whether the peer has sent anything.
+  public var hasHeard: Bool { BIO_number_read(SSL_get_rbio(ssl)) > 0 }
+
   /// The SHA-256 digest of the public key in the peer's certificate, in base64; nil without a certificate.
   public var keyDigest: String? {
     var digest = [UInt8](repeating: 0, count: 32)

@@ -6,6 +6,7 @@ import DNSWire
 import EventLoop
 import Forwarder
 import Frontend
+import Glibc
 import LocalDNS
 import Resolver
 import Streams
@@ -25,7 +26,10 @@ struct EncryptedCheck {
   init(_ configuration: Configuration, resolve: (DomainName) -> [IPAddress]?) {
     encrypted = configuration.encrypted
     name = encrypted.name.map { Host.name($0).text }
-    files = try? EncryptedFiles(encrypted)
+    do throws(EncryptedFiles.Faults) { files = try EncryptedFiles(encrypted) } catch {
+      files = nil
+      for line in error.lines { add(geteuid() == 0 ? .problem : .note, line) }
+    }
     guard encrypted.usesCertificate else { return }
     let trust: TrustStore
     do throws(TrustFailure) { trust = try TrustStore.load(extra: "") } catch {
@@ -36,7 +40,7 @@ struct EncryptedCheck {
       tokens.labels.first.flatMap { tokens.token(of: $0).map { String(decoding: $0.reveal, as: UTF8.self) } }
     }
     if encrypted.tokensFile != nil, token == nil {
-      add(.note, "not tried: the tokens cannot be read; run as root")
+      add(.note, "not tried: there is no token that can be read")
       return
     }
     for endpoint in encrypted.dot { attempt(.dot, endpoint, trust, token: token) }
@@ -95,7 +99,7 @@ struct EncryptedCheck {
   private mutating func checkDiscovery(_ configuration: Configuration) {
     guard encrypted.ddr, encrypted.tokensFile == nil, name != nil, let pair = files?.pair else { return }
     let asked = configuration.listen.addresses.map(\.address).filter { !$0.isLoopback && !$0.isUnspecified }
-    for address in encrypted.published + asked where !pair.isFor(address: "\(address)") {
+    for address in Set(encrypted.published + asked) where !pair.isFor(address: "\(address)") {
       add(
         .note,
         "discovery: the certificate is not for \(address), so Apple's and Windows' clients do not switch by themselves")

@@ -115,8 +115,10 @@ struct EncryptedTrial {
       "clients do not trust the certificate: \(reason); certificate_file must have the whole chain, and end at an authority "
         + "that they know"
     case .handshake(.certificate(let reason, isUntrusted: false)): "clients refuse the certificate: \(reason)"
-    case .handshake(.error(let code)): "the handshake fails: \(TLSFailure.reason(of: code))"
-    case .handshake(.closed), .system: "it closes the connection before TLS: is this machine in encrypted.allow?"
+    case .handshake(.error(let code)) where !TLSFailure.error(code).isClosed:
+      "the handshake fails: \(TLSFailure.reason(of: code))"
+    case .handshake(.error), .handshake(.closed), .system:
+      "it closes the connection before TLS: is this machine in encrypted.allow?"
     case .closed, .tls, .timeout: "it closes the connection without an answer"
     }
   }

@@ -76,7 +76,10 @@ struct MachineCheck {
     checkLists()
     checkSets()
     if loaded.configuration.encrypted.hasListeners {
-      findings += EncryptedCheck(loaded.configuration) { forwarder.addressesElsewhere(of: $0) }.findings
+      findings +=
+        EncryptedCheck(loaded.configuration) { [loaded] in
+          (try? Console.forwarder(loaded))?.addressesElsewhere(of: $0)
+        }.findings
     }
   }
 

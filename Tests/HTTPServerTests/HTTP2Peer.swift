@@ -23,6 +23,7 @@ final class HTTP2Peer {
 
   private let descriptor: Int32
   private var input: [UInt8] = []
+  private var output: [UInt8] = []
   private var inflater: OpaquePointer?
   private(set) var frames: [Frame] = []
   private(set) var answers: [Int32: Answer] = [:]
@@ -41,15 +42,24 @@ final class HTTP2Peer {
     close(descriptor)
   }
 
+  /// Sends octets, or keeps them until `poll` if the server takes no more: it may be on the same thread.
   func send(_ octets: [UInt8]) {
-    var begin = 0
-    while begin < octets.count {
-      let count = octets[begin...].withUnsafeBytes {
-        Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-      }
-      guard count > 0 else { return }
-      begin += count
+    output += octets
+    flush()
+  }
+
+  /// Whether the server takes no more at the moment.
+  var isCongested: Bool {
+    flush()
+    return !output.isEmpty
+  }
+
+  private func flush() {
+    guard !output.isEmpty else { return }
+    let count = output.withUnsafeBytes {
+      Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
     }
+    if count > 0 { output.removeFirst(count) }
   }
 
   /// Sends a frame.
@@ -96,6 +106,7 @@ final class HTTP2Peer {
 
   /// Takes what has come.
   func poll() {
+    flush()
     var block = [UInt8](repeating: 0, count: 65_536)
     while true {
       let count = recv(descriptor, &block, block.count, Int32(MSG_DONTWAIT))

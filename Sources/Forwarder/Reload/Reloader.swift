@@ -314,6 +314,10 @@ private struct Reading: Sendable {
       warnings = loaded.warnings.map(\.description)
       var configuration = loaded.configuration
       fixedKeys = configuration.keepFixed(of: earlier.configuration)
+      // The listeners go on with the files before.
+      do throws(EncryptedFiles.Faults) { _ = try EncryptedFiles(configuration.encrypted) } catch {
+        warnings += error.lines.map { "\(path): \($0); the files before it stay in use" }
+      }
       do throws(StartError) {
         preparation = try Preparation(
           configuration, numbers, surroundings, lists: (texts, earlier.plan.lists),

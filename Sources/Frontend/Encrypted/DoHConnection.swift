@@ -16,8 +16,8 @@ final class DoHConnection: PlacedConnection, HTTPConnectionObserver {
     /// What the connections read into.
     let buffer: ReadBuffer
     let patience: StreamPatience
-    /// Receives the outcome of each TLS handshake: the connection if it is complete.
-    let shookHands: (TLSConnection?) -> Void
+    /// Receives the outcome of each TLS handshake: whether it is complete.
+    let shookHands: (TLSConnection, _ isComplete: Bool) -> Void
   }
 
   let client: SocketAddress
@@ -84,10 +84,10 @@ final class DoHConnection: PlacedConnection, HTTPConnectionObserver {
     guard case .shakingHands(let stream) = state else { return }
     switch report {
     case .connected:
-      if let tls = stream.tls { service.shookHands(tls) }
+      if let tls = stream.tls { service.shookHands(tls, true) }
       serve(stream)
     case .ended:
-      if isTLS { service.shookHands(nil) }
+      if let tls = stream.tls { service.shookHands(tls, false) }
       connectionEnded()
     case .octets, .readTurnEnded, .drained, .inputEnded: break
     }

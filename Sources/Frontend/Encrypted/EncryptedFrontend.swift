@@ -182,7 +182,9 @@ package final class EncryptedFrontend {
       switch header {
       case .client(let client, _): admit(descriptor, client, service, isProxy: false, isForwarder: false)
       case .local: admit(descriptor, peer, service, isProxy: true, isForwarder: false)
-      case .incomplete, .refused: refuse(descriptor, .proxy)
+      case .incomplete, .refused:
+        refuse(descriptor, .proxy)
+        noteProxy(peer)
       }
     }
   }
@@ -229,7 +231,7 @@ package final class EncryptedFrontend {
   private var dohService: DoHConnection.Service {
     DoHConnection.Service(
       loop: loop, table: table, http1: http1, http2: http2, buffer: buffer, patience: EncryptedFrontend.patience
-    ) { [weak self] in self?.shookHands($0) }
+    ) { [weak self] in self?.count($0, isComplete: $1) }
   }
 
   private func refuse(_ descriptor: Int32, _ reason: EncryptedRefusal?) {
@@ -248,13 +250,18 @@ package final class EncryptedFrontend {
 
   /// A connection for DoT has its token from here on. It may have been removed during the handshake.
   private func shookHands(_ connection: TCPConnection, _ isComplete: Bool) {
-    shookHands(isComplete ? connection.tls : nil)
+    if let tls = connection.tls { count(tls, isComplete: isComplete) }
     connection.mark = tokenNumber(of: connection.tls)
     if isComplete, !stillAccepts(connection) { connection.close() }
   }
 
-  private func shookHands(_ connection: TLSConnection?) {
-    surroundings.connectionCounters.count(connection.map { $0.isResumed ? .resumed : .full } ?? .failed)
+  private func count(_ tls: TLSConnection, isComplete: Bool) {
+    if isComplete {
+      surroundings.connectionCounters.count(tls.isResumed ? .resumed : .full)
+    } else if tls.hasHeard {
+      // Otherwise it was a proxy's check, or a scanner's look at the port.
+      surroundings.connectionCounters.count(.failed)
+    }
   }
 
   private func accepts(serverName: String?) -> Bool {
@@ -285,6 +292,12 @@ package final class EncryptedFrontend {
       .info, reason: "encrypted.new_per_second", now: now.nanoseconds,
       "a client in \(ClientKey(client).networkText) opens more connections than encrypted.new_per_second allows; those beyond it are closed"
     )
+  }
+
+  private func noteProxy(_ peer: SocketAddress) {
+    surroundings.occasional.log(
+      .warning, reason: "encrypted.proxy_protocol", now: loop.now.nanoseconds,
+      "a proxy in \(ClientKey(peer).networkText) sends no PROXY header of version 2, or one that is not accepted")
   }
 
   private func note(_ shortage: TCPConnectionTable.Shortage) {

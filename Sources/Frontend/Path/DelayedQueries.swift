@@ -8,8 +8,6 @@ enum DelayLimit {
   static var longest: Int64 { @_noAllocation get { 1_000_000_000 } }
   /// The most octets of queries that wait on one loop.
   static let octets = 4 << 20
-  /// The most octets of one of them: a few large ones would take the room of all clients.
-  static let longestQuery = 4096
 }
 
 /// Delays queries for as long as `QueryPath.delay` says. One loop only.
@@ -33,7 +31,7 @@ final class DelayedQueries {
     _ answer: @escaping (UnsafeBufferPointer<UInt8>) -> Void
   ) -> Bool {
     loop.assertCurrent()
-    guard message.count <= DelayLimit.longestQuery, octets + message.count <= DelayLimit.octets else { return false }
+    guard octets + message.count <= DelayLimit.octets else { return false }
     let copy = Array(message)
     octets += copy.count
     timers.add(after: .nanoseconds(delay), on: loop) { [self] in
