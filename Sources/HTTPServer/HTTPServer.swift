@@ -1,4 +1,4 @@
-// HTTPServer.swift -- a small HTTP/1.1 server, for the control socket, metrics and the simulator.
+// HTTPServer.swift -- a small HTTP/1.1 server, for the control socket, metrics, DoH and the simulator.
 //
 // Loop thread only. The server owns its listening sockets and connections, a buffer into which all connections read and one in
 // which all compose their answers: an idle connection has neither. It never resolves a name: addresses are binary.

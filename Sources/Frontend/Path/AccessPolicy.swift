@@ -7,7 +7,7 @@ import DNSWire
 import FairShares
 import Glibc
 
-/// The prefixes of `listen.allow`. Immutable; shared by every thread.
+/// The prefixes of `listen.allow` or `encrypted.allow`. Immutable; shared by every thread.
 package final class AccessPolicy: @unchecked Sendable {
   /// The prefixes that it was made from.
   package let allowed: Set<IPPrefix>
