@@ -67,6 +67,16 @@ public struct HostsFile: Sendable {
     }
   }
 
+  /// The same names, but for loopback addresses of one of them: installers give such an address to the machine's own name,
+  /// and to every other machine it means itself.
+  public func withoutLoopback(of name: DomainName) -> HostsFile {
+    var file = self
+    guard let index = file.hosts.firstIndex(where: { $0.name == name }) else { return self }
+    file.hosts[index].addresses.removeAll(where: \.isLoopback)
+    if file.hosts[index].addresses.isEmpty { file.hosts.remove(at: index) }
+    return file
+  }
+
   /// Reads and parses a file. Blocks, so do not call it on a loop.
   ///
   /// - Throws: `FileFault`

@@ -27,6 +27,17 @@ import Testing
     #expect(file.skippedLines == 1)
   }
 
+  @Test func `loopback addresses of one name can be left out`() throws {
+    let file = try parse("127.0.1.1 dns.example box.example\n192.0.2.7 dns.example\n127.0.1.1 only.example\n")
+    func text(_ file: HostsFile) -> [String] { file.hosts.map { "\($0.name) \($0.addresses)" } }
+    #expect(
+      text(file.withoutLoopback(of: DomainName(text: "dns.example")!)) == [
+        "dns.example. [192.0.2.7]", "box.example. [127.0.1.1]", "only.example. [127.0.1.1]",
+      ])
+    #expect(file.withoutLoopback(of: DomainName(text: "only.example")!).hosts.count == 2)
+    #expect(text(file.withoutLoopback(of: DomainName(text: "other.example")!)) == text(file))
+  }
+
   @Test func `addresses keep their order, and names are in lower case`() throws {
     let file = try parse(sample)
     #expect(file.skippedLines == 0)

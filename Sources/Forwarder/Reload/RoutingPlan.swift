@@ -38,6 +38,9 @@ package struct RoutingPlan: Sendable {
     instance: IPAddress? = nil, counters: [UInt16?] = [],
     lists: ([ListUse]) -> LoadedLists = { _ in LoadedLists() }, numbers: inout NumberRegistry<RouteMeaning>
   ) {
+    let designated = DesignatedResolver(configuration.encrypted)
+    // Debian's installer writes 127.0.1.1 for the machine's name: clients would ask themselves for it.
+    let hosts = designated.map { $0.addresses.isEmpty ? hosts : hosts.withoutLoopback(of: $0.name) } ?? hosts
     let names = configuration.providers.map(\.meaning)
     let targets = configuration.rules.map { RoutingPlan.target(of: $0, configuration) }
     let chosen = targets.compactMap { if case .route(let route, _) = $0 { route } else { nil } }
@@ -84,7 +87,7 @@ package struct RoutingPlan: Sendable {
       searchRoute: configuration.localDNS.searchDomains == .ignore ? nil : Route.Number.search,
       networkRoute: hasLocalDNS ? Route.Number.network : nil, portalRoute: hasLocalDNS ? Route.Number.portal : nil,
       routerRoute: hasLocalDNS ? Route.Number.router : nil,
-      designated: DesignatedResolver(configuration.encrypted))
+      designated: designated)
     self.lists = lists(RouteRule.uses(of: rules))
     table = RouteTable(
       rules: rules, hosts: hosts, settings: settings, hostsRoutes: hostsNumbers, lists: self.lists.table)

@@ -228,11 +228,9 @@ package final class EncryptedFrontend {
     }
   }
 
-  private var dohService: DoHConnection.Service {
-    DoHConnection.Service(
-      loop: loop, table: table, http1: http1, http2: http2, buffer: buffer, patience: EncryptedFrontend.patience
-    ) { [weak self] in self?.count($0, isComplete: $1) }
-  }
+  private lazy var dohService = DoHConnection.Service(
+    loop: loop, table: table, http1: http1, http2: http2, buffer: buffer, patience: EncryptedFrontend.patience
+  ) { [weak self] in self?.count($0, isComplete: $1) }
 
   private func refuse(_ descriptor: Int32, _ reason: EncryptedRefusal?) {
     if let reason { surroundings.connectionCounters.count(reason) }
