@@ -99,7 +99,9 @@ struct EncryptedCheck {
   private mutating func checkDiscovery(_ configuration: Configuration) {
     guard encrypted.ddr, encrypted.tokensFile == nil, name != nil, let pair = files?.pair else { return }
     let asked = configuration.listen.addresses.map(\.address).filter { !$0.isLoopback && !$0.isUnspecified }
-    for address in Set(encrypted.published + asked) where !pair.isFor(address: "\(address)") {
+    // Clients ask this machine, and not a proxy before its listeners.
+    let published = encrypted.proxyProtocol.isEmpty ? encrypted.published : []
+    for address in Set(published + asked) where !pair.isFor(address: "\(address)") {
       add(
         .note,
         "discovery: the certificate is not for \(address), so Apple's and Windows' clients do not switch by themselves")
