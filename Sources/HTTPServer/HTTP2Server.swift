@@ -19,8 +19,6 @@ public struct HTTP2Request {
   public let contentType: UnsafeBufferPointer<UInt8>
   /// The octets of the body; nil if the client has not said so.
   public let contentLength: Int?
-  /// Whether a body follows.
-  public let hasBody: Bool
 }
 
 /// What a request has too much of.
@@ -50,6 +48,16 @@ public protocol HTTPConnectionObserver: AnyObject {
   func connectionEnded()
 }
 
+/// A connection that a server serves, for the owner of its stream.
+public protocol HTTPServedConnection: AnyObject {
+  /// Whether a request waits for its answer while the client takes all other answers.
+  var waits: Bool { get }
+  /// Closes at once. Not within a call of the handler.
+  func close()
+  /// Takes no more requests, and closes when all are answered and sent.
+  func drain()
+}
+
 /// The bounds of a request over HTTP/2.
 public struct HTTP2Limits: Sendable {
   /// The octets of a header section, with 32 for each field (RFC 9113 section 6.5.2).
@@ -57,8 +65,7 @@ public struct HTTP2Limits: Sendable {
   public var fields = 32
   /// Requests of a connection at once.
   public var streams = 100
-  /// Octets of unsent answers at which reading pauses, or, if it is the client's window that they wait for, further requests
-  /// are refused.
+  /// Octets of answers that wait for the client's window, at which further requests are refused.
   public var unsent = 262_144
   /// The most time in which a client opens no window for the answers that wait for one; then it sees a reset.
   public var patience = Duration.seconds(10)

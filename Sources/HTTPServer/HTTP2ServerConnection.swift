@@ -9,7 +9,7 @@ import Glibc
 import Streams
 
 /// A client's connection. Its observer holds it; loop thread only.
-public final class HTTP2ServerConnection {
+public final class HTTP2ServerConnection: HTTPServedConnection {
   unowned let server: HTTP2Server
   private let stream: ByteStream
   private weak var observer: (any HTTPConnectionObserver)?
@@ -78,10 +78,8 @@ public final class HTTP2ServerConnection {
   /// Who has given the connection to the server; nil when it has ended.
   public var owner: (any HTTPConnectionObserver)? { observer }
 
-  /// Whether a request waits for its answer while the client takes all other answers.
   public var waits: Bool { unanswered > 0 && stream.unsent == 0 }
 
-  /// Takes no more requests, and closes when all are answered and sent.
   public func drain() {
     guard let session else { return }
     drain(session)
@@ -96,7 +94,6 @@ public final class HTTP2ServerConnection {
       NGHTTP2_NO_ERROR.rawValue, nil, 0)
   }
 
-  /// Closes at once. Not within a call of the handler.
   public func close() {
     precondition(!isInTurn, "nghttp2 would go on with a session that is gone")
     guard let session else { return }
@@ -288,7 +285,7 @@ public final class HTTP2ServerConnection {
     let request = HTTP2Request(
       method: UnsafeBufferPointer(part(exchange.method)), target: part(exchange.target),
       host: UnsafeBufferPointer(part(exchange.host)), contentType: UnsafeBufferPointer(part(exchange.contentType)),
-      contentLength: exchange.contentLength, hasBody: !isLast)
+      contentLength: exchange.contentLength)
     exchange.bodyLimit = server.handler.requested(request, exchange)
     if isLast { return bodyEnded(exchange) }
     if exchange.bodyLimit == nil, exchange.isPending { beginWait(for: exchange) }

@@ -14,7 +14,7 @@ import HTTPMessage
 import Streams
 
 /// Owned by its server until it ends; a pending reply holds it as well.
-final class HTTPConnection: QueueMember {
+final class HTTPConnection: QueueMember, HTTPServedConnection {
   /// Where the connection stands.
   private enum State {
     /// Between requests, or within one.
@@ -122,7 +122,10 @@ final class HTTPConnection: QueueMember {
     leave(server)
   }
 
-  /// Ends the connection when the present request is answered.
+  var waits: Bool { isPending }
+
+  func close() { end() }
+
   func drain() {
     exchange.isKept = false
     input = []

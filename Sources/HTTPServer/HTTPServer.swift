@@ -7,20 +7,6 @@ import EventLoop
 import Glibc
 import Streams
 
-/// A connection that a server serves, for the owner of its stream.
-public struct HTTPServedConnection {
-  fileprivate let connection: HTTPConnection
-
-  /// Whether a request waits for its answer.
-  public var waits: Bool { connection.isPending }
-
-  /// Closes at once.
-  public func close() { connection.end() }
-
-  /// Takes no more requests, and closes when the present one is answered.
-  public func drain() { connection.drain() }
-}
-
 /// An HTTP/1.1 server with keep-alive on TCP or Unix sockets, with or without TLS.
 ///
 /// `deinit` closes all sockets and drops pending requests. The handler must not release the last reference.
@@ -128,7 +114,7 @@ public final class HTTPServer {
   @discardableResult
   public func serve(
     _ stream: ByteStream, from peer: SocketAddress?, observer: (any HTTPConnectionObserver)? = nil
-  ) -> HTTPServedConnection? {
+  ) -> (any HTTPServedConnection)? {
     connectionCount += 1
     guard makeRoom() else {
       stream.close()
@@ -138,7 +124,7 @@ public final class HTTPServer {
     connection.position = connections.count
     connections.append(connection)
     if let due = connection.due { needsLook(at: due) }
-    return HTTPServedConnection(connection: connection)
+    return connection
   }
 
   /// The number of requests without a complete answer.

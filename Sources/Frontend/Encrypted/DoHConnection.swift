@@ -32,8 +32,7 @@ final class DoHConnection: PlacedConnection, HTTPConnectionObserver {
 
   private enum State {
     case shakingHands(ByteStream)
-    case http1(HTTPServedConnection)
-    case http2(HTTP2ServerConnection)
+    case served(any HTTPServedConnection)
     case ended
   }
 
@@ -53,8 +52,7 @@ final class DoHConnection: PlacedConnection, HTTPConnectionObserver {
 
   var waits: Bool {
     switch state {
-    case .http1(let connection): connection.waits
-    case .http2(let connection): connection.waits
+    case .served(let connection): connection.waits
     case .shakingHands, .ended: false
     }
   }
@@ -64,8 +62,7 @@ final class DoHConnection: PlacedConnection, HTTPConnectionObserver {
     case .shakingHands(let stream):
       stream.close()
       connectionEnded()
-    case .http1(let connection): connection.close()
-    case .http2(let connection): connection.close()
+    case .served(let connection): connection.close()
     case .ended: break
     }
   }
@@ -73,8 +70,7 @@ final class DoHConnection: PlacedConnection, HTTPConnectionObserver {
   func drain() {
     switch state {
     case .shakingHands: close()
-    case .http1(let connection): connection.drain()
-    case .http2(let connection): connection.drain()
+    case .served(let connection): connection.drain()
     case .ended: break
     }
   }
@@ -94,14 +90,11 @@ final class DoHConnection: PlacedConnection, HTTPConnectionObserver {
   }
 
   private func serve(_ stream: ByteStream) {
-    let served: State? =
-      if stream.tls?.chosenProtocol == "h2" {
-        service.http2.serve(stream, observer: self).map { .http2($0) }
-      } else {
-        service.http1.serve(stream, from: client, observer: self).map { .http1($0) }
-      }
+    let served: (any HTTPServedConnection)? =
+      stream.tls?.chosenProtocol == "h2"
+      ? service.http2.serve(stream, observer: self) : service.http1.serve(stream, from: client, observer: self)
     guard let served else { return connectionEnded() }
-    state = served
+    state = .served(served)
   }
 
   func connectionChanged(isIdle: Bool) {
