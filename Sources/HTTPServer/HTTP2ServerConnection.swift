@@ -275,7 +275,8 @@ public final class HTTP2ServerConnection: HTTPServedConnection {
     restoreHead(exchange)
     heading = nil
     exchange.isWhole = isLast
-    guard unwritten < server.limits.unsent else { return refuse(exchange) }
+    // A client that has to take answers first may send the request again (RFC 9113 section 8.7).
+    guard unwritten < server.limits.unsent else { return reset(exchange, NGHTTP2_REFUSED_STREAM) }
     if isLast { beginWait(for: exchange) }
     guard !exchange.isTooLarge else { return server.handler.refused(.head, exchange) }
     let octets = server.head.octets
@@ -291,11 +292,10 @@ public final class HTTP2ServerConnection: HTTPServedConnection {
     if exchange.bodyLimit == nil, exchange.isPending { beginWait(for: exchange) }
   }
 
-  /// Refuses a request of a client that has to take answers first; it may send the request again (RFC 9113 section 8.7).
-  private func refuse(_ exchange: HTTP2Exchange) {
+  /// Takes nothing more of a request.
+  private func reset(_ exchange: HTTP2Exchange, _ code: nghttp2_error_code) {
     exchange.isWhole = true
-    nghttp2_submit_rst_stream(
-      session, UInt8(NGHTTP2_FLAG_NONE.rawValue), exchange.stream, NGHTTP2_REFUSED_STREAM.rawValue)
+    nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), exchange.stream, code.rawValue)
   }
 
   func data(_ exchange: HTTP2Exchange?, _ number: Int32, _ octets: UnsafeBufferPointer<UInt8>) {
@@ -327,8 +327,7 @@ public final class HTTP2ServerConnection: HTTPServedConnection {
   private func drop(_ count: Int, of exchange: HTTP2Exchange) {
     exchange.dropped += count
     guard exchange.dropped > HTTP2ServerConnection.mostDropped, exchange.isSent, !exchange.isWhole else { return }
-    exchange.isWhole = true
-    nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), exchange.stream, NGHTTP2_NO_ERROR.rawValue)
+    reset(exchange, NGHTTP2_NO_ERROR)
   }
 
   func closed(_ exchange: HTTP2Exchange) {
