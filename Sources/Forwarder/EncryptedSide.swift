@@ -58,8 +58,7 @@ final class EncryptedSide {
     thread = try EncryptedThread { loop throws(StartError) in
       let frontend = EncryptedFrontend(
         first,
-        EncryptedFrontend.Limits(
-          connections: encrypted.connections, perClient: encrypted.perClient, idle: encrypted.idle),
+        TCPLimits(connections: encrypted.connections, perClient: encrypted.perClient, idle: encrypted.idle),
         certificate: files.pair, surroundings, on: loop)
       let services: [(EncryptedFrontend.Service, [Endpoint])] = [
         (.dot, encrypted.dot), (.doh, encrypted.doh), (.dohPlain, encrypted.dohPlain),

@@ -22,19 +22,6 @@ package final class EncryptedFrontend {
     case dohPlain = "DoH without TLS"
   }
 
-  /// The settings that stay until a restart.
-  package struct Limits: Sendable {
-    package var connections: Int
-    package var perClient: Int
-    package var idle: Duration
-
-    package init(connections: Int, perClient: Int, idle: Duration) {
-      self.connections = connections
-      self.perClient = perClient
-      self.idle = idle
-    }
-  }
-
   /// What the listeners need of the daemon. Any thread may use it.
   package struct Surroundings {
     /// Receives what waits for the resolver.
@@ -81,15 +68,17 @@ package final class EncryptedFrontend {
   private static let readSize = 16_384
   private static let patience = StreamPatience(handshake: .seconds(5), reading: .seconds(10))
 
-  /// - Parameter pair: the certificate; nil without listeners that use TLS.
+  /// - Parameters:
+  ///   - limits: those of the configuration; the others are set here.
+  ///   - pair: the certificate; nil without listeners that use TLS.
   package init(
-    _ policy: EncryptedPolicy, _ limits: Limits, certificate pair: CertificatePair?, _ surroundings: Surroundings,
+    _ policy: EncryptedPolicy, _ limits: TCPLimits, certificate pair: CertificatePair?, _ surroundings: Surroundings,
     on loop: EventLoop
   ) {
     self.loop = loop
     self.policy = policy
     self.surroundings = surroundings
-    var places = TCPLimits(connections: limits.connections, perClient: limits.perClient, idle: limits.idle)
+    var places = limits
     (places.inFlight, places.unsent, places.patience) = (64, 262_144, EncryptedFrontend.patience)
     table = TCPConnectionTable(limits: places)
     let (queries, wakeResolver) = (surroundings.queries, surroundings.wakeResolver)
