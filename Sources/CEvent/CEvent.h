@@ -5,8 +5,6 @@
 #ifndef HTTPDNSD_CEVENT_H
 #define HTTPDNSD_CEVENT_H
 
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
 #include <event2/listener.h>
