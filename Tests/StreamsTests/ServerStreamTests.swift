@@ -147,7 +147,7 @@ private func stream(
     let server = try makeServer()
     let start = BootInstant.now
     try onLoop { loop in
-      var session: PeerSession?
+      var session: TLSSession?
       for (hours, isResumed) in [(0, false), (1, true), (13, true), (60, false)] {
         server.clock = { start + .seconds(3600 * hours) }
         let (own, other) = try pair()
@@ -312,7 +312,7 @@ private func stream(
 }
 
 /// A session that a client on another thread has kept.
-private final class Kept: @unchecked Sendable { var session: PeerSession? }
+private final class Kept: @unchecked Sendable { var session: TLSSession? }
 
 /// What a client on another thread has read.
 private final class Outcome: @unchecked Sendable {

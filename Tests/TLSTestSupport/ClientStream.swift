@@ -1,41 +1,7 @@
-// ClientStream.swift -- a client's end of a TLS connection: what it offers and learns; every wait is bounded.
+// ClientStream.swift -- a client's end of a TLS connection whose every wait is bounded.
 
 import CTLS
 import Glibc
-
-/// What a client offers in its handshake.
-package struct TLSOffer: Sendable {
-  /// The server that it names (SNI); nil for none.
-  package var serverName: String?
-  /// The lowest and the highest version, as they stand on the wire.
-  package var versions = 0x0303...0x0304
-  /// The protocols (RFC 7301); empty for no offer.
-  package var protocols: [String] = []
-  /// What it resumes; nil for a full handshake.
-  package var session: TLSSession?
-
-  package init(
-    serverName: String? = nil, versions: ClosedRange<Int> = 0x0303...0x0304, protocols: [String] = [],
-    session: TLSSession? = nil
-  ) {
-    self.serverName = serverName
-    self.versions = versions
-    self.protocols = protocols
-    self.session = session
-  }
-}
-
-/// A session that a later connection can resume.
-package final class TLSSession: @unchecked Sendable {
-  fileprivate let session: OpaquePointer
-
-  fileprivate init(_ session: OpaquePointer) { self.session = session }
-
-  deinit { SSL_SESSION_free(session) }
-
-  /// The octets of early data that the server permits (RFC 8446 section 4.6.1).
-  package var earlyData: UInt32 { SSL_SESSION_get_max_early_data(session) }
-}
 
 /// Why a handshake has failed.
 package enum HandshakeFailure: Error, Equatable {
@@ -48,7 +14,7 @@ package enum HandshakeFailure: Error, Equatable {
 }
 
 /// Checks no certificate. The socket does not block, and stays the caller's.
-package final class ClientStream {
+package final class ClientStream: ClientTLS {
   /// What comes of the server.
   package enum Reading: Equatable {
     case octets([UInt8])
@@ -61,8 +27,6 @@ package final class ClientStream {
   }
 
   private let descriptor: Int32
-  private let context: OpaquePointer
-  private let tls: OpaquePointer
 
   /// A write to a connection that the server has closed must not end the tests.
   private static let ignoresSignal: Void = { signal(SIGPIPE, SIG_IGN) }()
@@ -71,20 +35,7 @@ package final class ClientStream {
   package init(_ descriptor: Int32, _ offer: TLSOffer, milliseconds: Int32 = 10_000) throws(HandshakeFailure) {
     _ = ClientStream.ignoresSignal
     self.descriptor = descriptor
-    context = SSL_CTX_new(TLS_client_method())
-    // Otherwise OpenSSL itself would not offer an old version.
-    SSL_CTX_set_cipher_list(context, "ALL:@SECLEVEL=0")
-    SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, offer.versions.lowerBound, nil)
-    SSL_CTX_ctrl(context, SSL_CTRL_SET_MAX_PROTO_VERSION, offer.versions.upperBound, nil)
-    let protocols = offer.protocols.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }
-    if !protocols.isEmpty { SSL_CTX_set_alpn_protos(context, protocols, UInt32(protocols.count)) }
-    tls = SSL_new(context)
-    SSL_set_fd(tls, descriptor)
-    if let session = offer.session { SSL_set_session(tls, session.session) }
-    offer.serverName?.withCString { name in
-      _ = SSL_ctrl(
-        tls, SSL_CTRL_SET_TLSEXT_HOSTNAME, Int(TLSEXT_NAMETYPE_host_name), UnsafeMutableRawPointer(mutating: name))
-    }
+    super.init(offer, over: descriptor)
     while true {
       ERR_clear_error()
       let result = SSL_connect(tls)
@@ -102,27 +53,8 @@ package final class ClientStream {
     }
   }
 
-  deinit {
-    SSL_free(tls)
-    SSL_CTX_free(context)
-  }
-
   /// The version that both sides speak, as it stands on the wire.
   package var version: Int { Int(SSL_version(tls)) }
-
-  /// The protocol that the server has chosen; empty for none.
-  package var chosenProtocol: String {
-    var name: UnsafePointer<UInt8>?
-    var length: UInt32 = 0
-    SSL_get0_alpn_selected(tls, &name, &length)
-    return String(decoding: UnsafeBufferPointer(start: name, count: Int(length)), as: UTF8.self)
-  }
-
-  /// Whether the server has resumed the session that was offered.
-  package var isResumed: Bool { SSL_session_reused(tls) == 1 }
-
-  /// The session; over TLS 1.3 it can be resumed only after the first octets of the server.
-  package var session: TLSSession? { SSL_get1_session(tls).map { TLSSession($0) } }
 
   /// The subject of the server's certificate, such as `/CN=dns.test`.
   package var subject: String {

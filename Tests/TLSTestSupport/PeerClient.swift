@@ -3,20 +3,9 @@
 import CTLS
 import Glibc
 
-/// A session that a client may resume.
-package final class PeerSession: @unchecked Sendable {
-  fileprivate let session: OpaquePointer
-
-  fileprivate init(_ session: OpaquePointer) { self.session = session }
-
-  deinit { SSL_SESSION_free(session) }
-}
-
 /// Blocking; checks no certificate.
-package final class PeerClient {
+package final class PeerClient: ClientTLS {
   private let descriptor: Int32
-  private let context: OpaquePointer
-  private let tls: OpaquePointer
 
   /// Nil where the handshake fails. Owns the socket.
   ///
@@ -27,45 +16,16 @@ package final class PeerClient {
   ///   - session: of an earlier connection, to be resumed.
   package init?(
     _ descriptor: Int32, version: Int = 0x0304, protocols: [String] = [], serverName: String? = nil,
-    resuming session: PeerSession? = nil
+    resuming session: TLSSession? = nil
   ) {
     self.descriptor = descriptor
-    context = SSL_CTX_new(TLS_client_method())
-    SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, version, nil)
-    SSL_CTX_ctrl(context, SSL_CTRL_SET_MAX_PROTO_VERSION, version, nil)
-    let offer = protocols.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }
-    if !offer.isEmpty { SSL_CTX_set_alpn_protos(context, offer, UInt32(offer.count)) }
-    tls = SSL_new(context)
-    SSL_set_fd(tls, descriptor)
-    if let serverName {
-      serverName.withCString {
-        _ = SSL_ctrl(
-          tls, SSL_CTRL_SET_TLSEXT_HOSTNAME, Int(TLSEXT_NAMETYPE_host_name), UnsafeMutableRawPointer(mutating: $0))
-      }
-    }
-    if let session { SSL_set_session(tls, session.session) }
+    super.init(
+      TLSOffer(serverName: serverName, versions: version...version, protocols: protocols, session: session),
+      over: descriptor)
     guard SSL_connect(tls) == 1 else { return nil }
   }
 
-  deinit {
-    SSL_free(tls)
-    SSL_CTX_free(context)
-    close(descriptor)
-  }
-
-  /// What both sides agreed on; empty for none.
-  package var chosenProtocol: String {
-    var name: UnsafePointer<UInt8>?
-    var length: UInt32 = 0
-    SSL_get0_alpn_selected(tls, &name, &length)
-    return String(decoding: UnsafeBufferPointer(start: name, count: Int(length)), as: UTF8.self)
-  }
-
-  /// Whether the handshake has resumed a session.
-  package var isResumed: Bool { SSL_session_reused(tls) == 1 }
-
-  /// The session, for a later connection. In TLS 1.3 tickets come with the first octets after the handshake.
-  package var session: PeerSession? { SSL_get1_session(tls).map { PeerSession($0) } }
+  deinit { close(descriptor) }
 
   package func write(_ octets: [UInt8]) { SSL_write(tls, octets, Int32(octets.count)) }
 
