@@ -48,6 +48,7 @@ public final class WebServer {
   /// The bound address, with the port that the kernel chose if port 0 was configured.
   public let address: SocketAddress
   private let server: HTTPServer
+  private let handler: WebHandler
 
   /// Called with errno for each connection that cannot be accepted.
   public var onFailure: ((Int32) -> Void)? {
@@ -58,7 +59,7 @@ public final class WebServer {
   private static let limits = {
     var limits = HTTPServer.Limits()
     limits.headerOctets = 8192
-    limits.bodyOctets = 1024
+    limits.bodyOctets = ReportBatch.mostOctets
     limits.idle = .seconds(30)
     limits.connections = Configuration.httpConnections
     return limits
@@ -72,22 +73,28 @@ public final class WebServer {
     on loop: EventLoop, _ address: SocketAddress, _ sources: WebSources, token: Secret? = nil
   ) throws(HTTPServerError) {
     let handler = WebHandler(loop: loop, sources: sources, hosts: HostCheck(for: address), token: token)
-    var limits = WebServer.limits
-    if token != nil { limits.bodyOctets = ReportBatch.mostOctets }
-    server = HTTPServer(on: loop, limits: limits) { handler.handle($0, $1) }
+    self.handler = handler
+    server = HTTPServer(on: loop, limits: WebServer.limits) { handler.handle($0, $1) }
     self.address = try server.listen(on: address)
   }
+
+  /// From now on takes reports with this token; with nil, none.
+  public func use(token: Secret?) { handler.token = token }
 }
 
-/// Routes requests to `/metrics`, `/healthz` and `/readyz`.
-struct WebHandler {
-  let loop: any Loop
-  let sources: WebSources
-  let hosts: HostCheck
+/// Routes requests to `/metrics`, `/healthz`, `/readyz` and `/report`.
+final class WebHandler {
+  private let loop: any Loop
+  private let sources: WebSources
+  private let hosts: HostCheck
   /// Lets a request report addresses; nil if none may.
   var token: Secret?
 
   private static let text = "text/plain; charset=utf-8"
+
+  init(loop: any Loop, sources: WebSources, hosts: HostCheck, token: Secret?) {
+    (self.loop, self.sources, self.hosts, self.token) = (loop, sources, hosts, token)
+  }
 
   func handle(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
     guard hosts.admits(request.host) else {
@@ -138,7 +145,7 @@ struct WebHandler {
 
   /// Asks the listener threads. That this code runs at all proves that the resolver's loop turns.
   private func answerHealth(_ reply: HTTPServerReply) {
-    loop.startTask {
+    loop.startTask { [self] in
       let standing = await sources.standing()
       let line = standing.isEmpty ? "ok" : "\(standing.joined(separator: ", ")) is stuck"
       answer(reply, standing.isEmpty ? 200 : 503, line)

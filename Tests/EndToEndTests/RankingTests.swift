@@ -83,7 +83,8 @@ import Testing
       var settings = Settings(Settings.json(simulator.http))
       let socket = settings.openControl(in: lab)
       settings.more = "[web]\naddress = \"127.0.0.1:0\"\nreport_token_env = \"TOKEN\"\n"
-      let daemon = try lab.daemon(settings.text, environment: ["TOKEN": "0123456789abcdef"])
+      let tokens = ["TOKEN": "0123456789abcdef", "NEXT": "fedcba9876543210"]
+      let daemon = try lab.daemon(settings.text, environment: tokens)
       _ = try ask(daemon.address, "www.bench.example")
       for _ in 0..<2 {
         #expect(
@@ -107,6 +108,12 @@ import Testing
           == "1 report counted\n")
       let firsts = try (0..<4).map { _ in try ask(daemon.address, "www.bench.example").data[0] }
       #expect(Set(firsts).count == 2)
+
+      try daemon.reload(settings.text.replacing("TOKEN", with: "NEXT"))
+      #expect(try post("0123456789abcdef").contains("does not bear the token"))
+      #expect(try post("fedcba9876543210").contains("counted"))
+      try daemon.reload(settings.text.replacing("report_token_env = \"TOKEN\"\n", with: ""))
+      #expect(try post("fedcba9876543210").contains("only GET and HEAD"))
     }
   }
 }

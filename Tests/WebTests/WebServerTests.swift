@@ -6,6 +6,7 @@ import Frontend
 import HTTPTestSupport
 import MessageCache
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Forwarder
@@ -18,6 +19,8 @@ private final class Scene {
   let address: SocketAddress
   let standing = Mutex<[String]>([])
   let isStopping = Mutex<Bool>(false)
+  private let loop: EventLoop
+  private let shared = Shared()
   private let server: WebServer
   private let thread: LoopThread
 
@@ -25,14 +28,13 @@ private final class Scene {
   let batches = Mutex<[ReportBatch]>([])
 
   init(_ statistics: ForwarderStatistics = .empty, token: String? = nil, outcome: ReportOutcome = .off) throws {
-    let loop = try EventLoop()
-    let shared = Shared()
+    loop = try EventLoop()
     server = try WebServer(
       on: loop, #require(SocketAddress(text: "127.0.0.1:0")),
       WebSources(
-        version: "1.2.3", statistics: { statistics }, standing: { shared.scene!.standing.withLock { $0 } },
-        isStopping: { shared.scene!.isStopping.withLock { $0 } },
-        report: { batch in
+        version: "1.2.3", statistics: { statistics }, standing: { [shared] in shared.scene!.standing.withLock { $0 } },
+        isStopping: { [shared] in shared.scene!.isStopping.withLock { $0 } },
+        report: { [shared] batch in
           shared.scene!.batches.withLock { $0.append(batch) }
           return outcome
         }), token: token.map { Secret($0) })
@@ -42,6 +44,15 @@ private final class Scene {
   }
 
   deinit { thread.join() }
+
+  func use(token: String?) {
+    let isUsed = Mutex(false)
+    loop.execute { [shared] in
+      shared.scene!.server.use(token: token.map { Secret($0) })
+      isUsed.withLock { $0 = true }
+    }
+    #expect(comes { isUsed.withLock { $0 } })
+  }
 
   func get(_ target: String, method: String = "GET", header: String = "", body: String = "") throws -> RawResponse {
     let client = try #require(RawClient(to: address))
@@ -147,6 +158,15 @@ extension ForwarderStatistics {
     let response = try post(scene, header: header)
     #expect(response.status == 401 && response.field("WWW-Authenticate") == "Bearer")
     #expect(scene.batches.withLock { $0.isEmpty })
+  }
+
+  @Test func `another token replaces the first one at once, and without one there is no such path`() throws {
+    let scene = try Scene(token: token, outcome: .taken(counted: 1, unknown: 0))
+    scene.use(token: "fedcba9876543210")
+    #expect(try post(scene).status == 401)
+    #expect(try post(scene, header: "Authorization: Bearer fedcba9876543210\r\n").status == 200)
+    scene.use(token: nil)
+    #expect(try post(scene).status == 405)
   }
 
   @Test func `without a configured token there is no such path`() throws {

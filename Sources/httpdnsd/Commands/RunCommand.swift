@@ -78,9 +78,10 @@ struct RunCommand: ParsableCommand {
     let control = ControlSocket.open(
       loaded.configuration.control, forwarder, reloader, file: FilePath.absolute(options.config), logger)
     // Weak, because the server holds the reloader; releasing the server removes the socket's path.
-    reloader.didTake = { [weak control] in
+    reloader.didTake = { [weak control, weak web] in
       logControl.follow($0.log)
       control?.isTailOpen = $0.control.tail
+      web?.use(token: $0.web.reportToken)
     }
     let signals = [SIGTERM, SIGINT].map { signal in
       LoopEvent(on: forwarder.loop, signal: signal) {
