@@ -25,6 +25,9 @@ let testSettings: [SwiftSetting] =
 /// glibc's `timespec`, which no module map has, to whichever module a target's first file happens to load first.
 let strict = testSettings + [.enableUpcomingFeature("MemberImportVisibility")]
 
+/// The file that holds Chart.js, if it is not Debian's.
+let chart = Context.environment["CHART_JS"].map { [CSetting.define("CHART_JS", to: "\"\($0)\"")] } ?? []
+
 /// Every C header sees the same glibc: two modules with different feature macros disagree about `fd_set`.
 let glibc: [CSetting] = [.define("_GNU_SOURCE")]
 
@@ -63,6 +66,7 @@ let layer0: [Target] = [
   .systemLibrary(
     name: "CFirewall", pkgConfig: "libnftnl", providers: [.apt(["libmnl-dev", "libnftnl-dev"])]),
   .systemLibrary(name: "CAccess"),
+  .target(name: "CPage", exclude: ["Page"], cSettings: glibc + chart),
   .systemLibrary(name: "CPublicSuffix", pkgConfig: "libpsl", providers: [.apt(["libpsl-dev"])]),
 ]
 

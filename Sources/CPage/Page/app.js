@@ -1,0 +1,291 @@
+// app.js -- the page: builds the panels, gets history and stream, and draws once a sample.
+
+import { OUTCOMES, askedText, clock, counted, hitRatio, microsecondsText, millisecondsText, percentText, rateText,
+	total } from "./figures.js";
+import { $, el, put, show, table } from "./dom.js";
+import { Plot } from "./plots.js";
+import { Rows } from "./rows.js";
+import { Stream, parse, sentenceOf } from "./stream.js";
+import { canSignIn, session } from "./session.js";
+import { PROVIDER_LABELS, drawFeatures, drawGlance, drawProviders, drawState, providerFigures } from "./panels.js";
+import { FAILING_LABELS, LIVE_LABELS, NAME_LABELS, bindActions, drawNames, live } from "./names.js";
+
+const SPANS = { "10m": ["10 min", new Rows(600, 0)], "1h": ["1 h", new Rows(3600, 60)],
+	"24h": ["24 h", new Rows(86400, 300)] };
+const LONGEST_VISIT = 12 * 3600 * 1000;
+const SILENCE = 7000;
+const calm = matchMedia("(prefers-reduced-motion: reduce)");
+const plots = {};
+let [span, lastID, loading, isFirst, past] = ["10m", null, null, true, []];
+
+/** What the panels draw. */
+const view = {
+	outcomes: OUTCOMES, states: ["up", "down", "aside", "spent"], hour: SPANS["1h"][1],
+	now: null, live: null, names: null, limits: null, brokenAt: null, since: null,
+	get rows() { return SPANS[span][1]; },
+	get spanText() { return SPANS[span][0]; },
+	get time() { return this.live?.time ?? this.now?.time; },
+	get hasSession() { return !!session.current; },
+	get elapsed() { return (Date.now() - this.namesAt) / 1000; },
+	/** The rate of a counter of `now` over about a minute; null without two values. */
+	perMinute(value) {
+		const [first, last] = [past[0], past.at(-1)];
+		return past.length < 2 || value(first) == null ? null : (value(last) - value(first)) / (last.time - first.time) * 60;
+	},
+};
+
+// MARK: - Building
+
+function build() {
+	const plot = (id) => (body) => { plots[id] = new Plot(id, body); };
+	const list = (id, kind = "facts") => el(`ul.${kind}`, { id: `${id}-facts` });
+	const nodes = (...children) => (body) => body.append(...children);
+	const name = (id) => el("label", "Name ", el("input",
+		{ id, maxlength: 1004, autocomplete: "off", spellcheck: false }));
+	const check = (id, text) => el("label", el("input", { id, type: "checkbox" }), text);
+	const button = (id, text, kind = "") => el(`button${kind}`, { id, type: "button" }, text);
+	const empty = (id) => el("p.soft", { id });
+	const code = (text) => el("code", text);
+	const panels = [
+		["state", "State", "wide", "", nodes(el("p", { id: "state-sentence" }, "Connecting …"),
+			el("ul", { id: "state-reasons" }),
+			el("p.soft", { id: "state-hint" }, "A session shows the reasons: ", code("httpdnsd dashboard")),
+			empty("state-facts"))],
+		["glance", "At a glance", "wide", "", nodes(list("glance", "tiles"))],
+		["queries", "Queries a second", "double", "span", plot("queries")], ["ratio", "Hit ratio", "", "span", plot("ratio")],
+		["hits", "Latency of hits", "", "span", plot("hits")], ["misses", "Latency of misses", "", "span", plot("misses")],
+		["load", "Cache and load", "", "now", nodes(list("load"))],
+		["providers", "Providers", "wide", "span", nodes(table("providers", PROVIDER_LABELS), list("refresh", "tiles"))],
+		["failing", "Failing names", "wide", "minute", nodes(table("failing", FAILING_LABELS), empty("failing-empty"))],
+		["names", "Names", "wide", "names", nodes(
+			el("form", name("action-name"), button("action-refresh", "Refresh"), button("action-flush", "Flush"),
+				check("action-below", " flush names below it, too"), button("action-all", "Flush everything …", ".danger")),
+			table("names", NAME_LABELS), empty("names-empty"), button("names-more", ""))],
+		["live", "Live queries", "wide", "", nodes(
+			el("form", button("live-button", "Start"), name("live-name"), check("live-failed", " failed only")),
+			empty("live-text"),
+			el("div.scroll", { tabindex: 0, role: "region", "aria-label": "The last 200 queries, newest first" },
+				table("live", LIVE_LABELS)))],
+		["signin", "Names, live queries, actions", "wide", "", nodes(el("p", { id: "signin-text" }),
+			el("p", { id: "signin-how" }))],
+		["fleet", "Fleet", "", "start", nodes(list("fleet"))], ["ranking", "Ranking", "", "start", nodes(list("ranking"))],
+		["encrypted", "Encrypted listeners", "", "start", nodes(list("encrypted"))],
+	];
+	for (const [id, title, size, kind, fill] of panels) {
+		const section = el(`section.panel${size && "." + size}`, { id, "aria-labelledby": `${id}-title` },
+			el("div.head", el("h2", { id: `${id}-title` }, title), el("p.span", { "data-span": kind })));
+		$("main").append(section);
+		fill(section);
+	}
+	for (const id in SPANS) {
+		const input = el("input", { type: "radio", name: "span", id: `span-${id}`, change: () => {
+			span = id;
+			load(id).catch(() => {});
+		} });
+		input.checked = id === span;
+		$("span").append(el("label", input, el("span", SPANS[id][0])));
+	}
+	const address = `ssh -L 9353:127.0.0.1:9353 ${location.hostname}`;
+	$("signin-how").append(...canSignIn ? ["Run ", code("httpdnsd dashboard"),
+		" on the daemon's machine and open the address that it prints."]
+		: ["Signing in works by loopback or HTTPS only, so that no token crosses a network in clear. Run ", code(address),
+			" and there ", code("httpdnsd dashboard"), ", and open the address that it prints."]);
+	for (const id of ["top", "main", "foot"]) show($(id), true);
+}
+
+function showSession(text) {
+	const { hasSession } = view;
+	const mayTail = session.current?.may_tail;
+	for (const id of ["names", "failing", "live", "sign-out"]) show($(id), hasSession);
+	show($("signin"), !hasSession);
+	put($("signin-text"), text ?? "");
+	put($("session-text"), hasSession ? `Signed in until ${clock(session.current.ends)}` : "Not signed in");
+	if (!hasSession) {
+		view.names = null;
+		drawNames(view);
+		live.lines = [];
+		for (const id of ["live-rows", "result-lines", "result-title"]) $(id).replaceChildren();
+		show($("result"), false);
+		$("confirm").close();
+	}
+	live.stop(mayTail ? "Off. Live queries are personal data; the log names who watches."
+		: "Not with this session: root must ask for the code, or control.tail be true.");
+	$("live-button").disabled = !mayTail;
+}
+
+// MARK: - Data
+
+async function load(id) {
+	const rows = SPANS[id][1];
+	if (rows.isLoaded) return schedule(true);
+	const response = await fetch(`/dashboard/history?span=${id}`);
+	if (!response.ok) throw new Error(await sentenceOf(response));
+	const history = parse(await response.text());
+	rows.clear();
+	rows.load(history);
+	rows.isLoaded = true;
+	if (id === "10m") lastID = history.number || null;
+	if (id === "10m" && view.live?.time > rows.end) rows.add(view.live);
+	if (id !== "10m") rows.load(SPANS["10m"][1], rows.end);
+	view.now ??= history.now;
+	const limits = new Map(history.providers.map((each) => [each.name, each.units_per_day]));
+	Object.assign(view, { states: history.states, since: history.since, limits });
+	schedule(true);
+}
+
+/** Loads what is shown again, soon and once. */
+function reload() {
+	loading ??= setTimeout(async () => {
+		for (const id in SPANS) SPANS[id][1].isLoaded = false;
+		try {
+			for (const id of new Set(["10m", "1h", span])) await load(id);
+		} catch { /* The stream says so. */ }
+		loading = null;
+	}, 500);
+}
+
+function take(sample, id) {
+	const { now } = sample;
+	const recent = SPANS["10m"][1];
+	if (now) {
+		if (view.now && view.now.started !== now.started) {
+			for (const id in SPANS) SPANS[id][1].clear();
+			past = [];
+			reload();
+		}
+		Object.assign(view, { now, since: now.started });
+		past = [...past.filter(({ time }) => time > now.time - 62), now];
+	}
+	// After a break longer than the daemon's ring.
+	if (isFirst && sample.time - sample.seconds > recent.end + 1) reload();
+	isFirst = false;
+	lastID = id;
+	view.live = sample;
+	for (const [, rows] of Object.values(SPANS)) if (!(sample.time <= rows.end)) rows.add(sample);
+	schedule();
+}
+
+const stream = new Stream({
+	request: () => ["/dashboard/events", { ...session.headers, ...(lastID && { "Last-Event-ID": lastID }) }],
+	opened() {
+		isFirst = true;
+		view.brokenAt = null;
+		if (!view.hour.isLoaded) reload();
+		show($("banner"), false);
+		document.body.classList.remove("old");
+	},
+	broken(sentence, seconds) {
+		stop(`, trying again in ${seconds} s: ${sentence}`);
+	},
+	refused(status, sentence) {
+		if (status !== 401) return false;
+		// Forgets the token and connects again without it, once.
+		if (view.hasSession) session.end(); else stop(`: ${sentence}`);
+		return true;
+	},
+	event(type, value, id) {
+		if (type === "sample") return take(value, id);
+		if (type === "names") Object.assign(view, { names: value, namesAt: Date.now() });
+		if (type === "notice" && value.history) reload();
+		if (type === "notice" && !value.again) {
+			stream.stop();
+			stop(`: ${value.text}`);
+		} else if (type === "notice") banner(value.text);
+		schedule();
+	},
+}, SILENCE);
+
+/** Says that the values are old. */
+function stop(text) {
+	view.brokenAt ??= view.time ?? Date.now() / 1000;
+	banner(`No data since ${clock(view.brokenAt, "second")}${text}`);
+	document.body.classList.add("old");
+	schedule(true);
+}
+
+function banner(text) {
+	put($("banner"), text);
+	show($("banner"), true);
+	setTimeout(() => show($("banner"), view.brokenAt), 10000);
+}
+
+// MARK: - Drawing
+
+let [timer, drawnAt, spokenAt] = [null, 0, 0];
+
+function schedule(isUrgent) {
+	if (isUrgent) timer = clearTimeout(timer) ?? null;
+	timer ??= setTimeout(() => requestAnimationFrame(draw), calm.matches && !isUrgent
+		? Math.max(0, drawnAt + 10000 - Date.now()) : 0);
+}
+
+function draw() {
+	[timer, drawnAt] = [null, Date.now()];
+	const { rows, spanText, since, time } = view;
+	const sum = (names) => total(rows.columns, names, 0, rows.length);
+	const sums = Object.fromEntries([...OUTCOMES, "servfail", "joined", "questions"].map((name) => [name, sum([name])]));
+	sums.queries = sum(OUTCOMES);
+	const latest = view.live && { rate: OUTCOMES.reduce((all, name) => all + view.live[name], 0) / view.live.seconds,
+		seconds: view.live.seconds };
+	Object.assign(view, { sums, latest, quantiles: { hit: rows.percentiles("hit"), miss: rows.percentiles("miss") } });
+	const providers = providerFigures(view);
+	const words = drawState(view, providers);
+	drawGlance(view, providers);
+	const slow = (noun, [half, most, all], text) => half == null ? `No ${noun} in the last ${spanText}.`
+		: `Half of the ${noun} take at most ${text(half)}; 1 in 20 takes longer than ${text(most)}, `
+			+ `1 in 100 longer than ${text(all)}.`;
+	const captions = {
+		queries: `${rateText(latest?.rate)} queries a second now; `
+			+ `${counted(sums.servfail, "SERVFAIL response")} in the last ${spanText}.`,
+		ratio: !sums.queries ? `No queries in the last ${spanText}.`
+			: `${percentText(hitRatio(sums))} of the last ${spanText}; ${askedText(sums.queries, sums.questions)}.`,
+		hits: slow("hits", view.quantiles.hit, microsecondsText),
+		misses: slow("misses", view.quantiles.miss, millisecondsText),
+	};
+	// Plots take turns, so that a sample costs little.
+	const turns = Object.keys(plots).sort((a, b) => plots[a].drawnAt - plots[b].drawnAt);
+	turns.forEach((id, place) => plots[id].draw(rows, rows.end ?? time, captions[id],
+		place < (rows.grain ? 1 : 2) && drawnAt - plots[id].drawnAt > rows.grain * 100));
+	drawProviders(view, providers);
+	drawFeatures(view);
+	if (view.hasSession) drawNames(view);
+	const counts = `counts since ${clock(since, "day")}`;
+	const spans = { span: `last ${spanText}, ${clock(time).slice(6)}; ${counts}`, now: `now; ${counts}`, start: counts,
+		names: `updated every 10 s; ${counts}`, minute: `last 1 min; ${counts}` };
+	for (const node of document.querySelectorAll(".span")) put(node, since && spans[node.dataset.span] || "");
+	document.title = `${words.level === "ok" ? "" : "! "}httpdnsd`;
+	if (Date.now() - spokenAt > 10000) {
+		spokenAt = Date.now();
+		put($("spoken"), view.brokenAt ? $("banner").textContent : words.sentence);
+	}
+}
+
+// MARK: - Beginning
+
+session.load();
+const refusal = session.signIn();
+build();
+bindActions(view);
+live.bind();
+$("sign-out").addEventListener("click", () => session.signOut());
+document.addEventListener("visibilitychange", () => {
+	live.hide(document.hidden);
+	if (document.hidden) stream.stop(); else stream.start();
+});
+for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) {
+	matchMedia(query).addEventListener("change", () => Object.values(plots).forEach((plot) => plot.colour()));
+}
+setTimeout(() => {
+	stream.start = () => {};
+	stream.stop();
+	live.stop("");
+	stop(": the page has been open for 12 h; load it again");
+}, LONGEST_VISIT);
+showSession(await refusal);
+session.changed = (text) => {
+	showSession(text);
+	if (!document.hidden) stream.start();
+};
+addEventListener("hashchange", async () => session.changed(await session.signIn()));
+for (const id of ["10m", "1h"]) await load(id).catch(() => {});
+if (!document.hidden) stream.start();

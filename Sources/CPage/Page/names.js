@@ -1,0 +1,174 @@
+// names.js -- what needs a session: busy and failing names, actions and their results, live queries.
+
+import { clock, durationText, number, percentText, ratio } from "./figures.js";
+import { refreshWords, resultLines } from "./words.js";
+import { $, cellsOf, el, nameNode, put, show, sync } from "./dom.js";
+import { session } from "./session.js";
+import { Stream } from "./stream.js";
+
+export const NAME_LABELS = ["Name", "Queries", "Hit ratio", "TTL left", "Fetched again", "Provider", "Actions"];
+export const FAILING_LABELS = ["Name", "Failed", "Last", "Reason"];
+export const LIVE_LABELS = ["Time", "Client", "Name", "Outcome", "Provider", "RCODE", "Took", "Reason"];
+const FEW = 10;
+const MOST_LINES = 200;
+let isLong = false;
+
+async function act(title, body, view, button) {
+	button.disabled = true;
+	const [result, problem] = await session.act(body);
+	button.disabled = false;
+	const lines = result ? resultLines(body, result, view.now?.fleet) : [`⚠ ${problem}`];
+	$("result").dataset.level = lines.join().includes("⚠") ? "warn" : "ok";
+	put($("result-title"), `${title}, ${clock(Date.now() / 1000, "second")}`);
+	$("result-lines").replaceChildren(...lines.map((line) => el("li", line)));
+	show($("result"), true);
+}
+
+const button = (text, label, view, title, body) =>
+	el("button", { type: "button", "aria-label": label, click: ({ target }) => act(title, body, view, target) }, text);
+
+function createName(view, { name, type }) {
+	const cells = cellsOf(NAME_LABELS);
+	const [summary, list] = [el("summary"), el("ol")];
+	const details = el("details", { hidden: "" }, summary, list);
+	cells[0].append(el("div", nameNode(name), " ", el("small", type), details));
+	cells[6].append(el("div", button("Refresh", `Refresh ${name}`, view, `Refreshed ${name}`, { do: "refresh", name }),
+		" ",
+		button("Flush", `Flush ${name}`, view, `Flushed ${name}`, { do: "flush", name, below: false })));
+	return { node: el("tr", { "data-name": name, "data-type": type }, ...cells), cells, details, summary, list };
+}
+
+export function drawNames(view) {
+	const { names, elapsed } = view;
+	const all = names?.names ?? [];
+	sync($("names-rows"), isLong ? all : all.slice(0, FEW), (each) => `${each.name} ${each.type}`,
+		(each) => createName(view, each),
+		({ cells, details, summary, list }, { name, queries, hits, entry }) => {
+			const left = entry && Math.ceil(entry.ttl_seconds - elapsed);
+			put(cells[1], number(queries));
+			put(cells[2], percentText(ratio(hits, queries)));
+			put(cells[3], !entry ? "–" : left > 0 ? durationText(left) : "expired, stale");
+			put(cells[4], refreshWords(entry, elapsed));
+			put(cells[5], entry ? entry.source + (entry.rcode === "NOERROR" ? "" : `, ${entry.rcode}`) : "–");
+			const addresses = view.now?.ranking && entry?.addresses || [];
+			show(details, addresses.length);
+			put(summary, addresses.length === 1 ? "1 address" : `${addresses.length} addresses`);
+			sync(list, addresses, (each) => each.address, ({ address }) => {
+				const text = el("small");
+				return { text, node: el("li", el("code", address), text,
+					button("Report bad", `Report ${address} bad`, view, `Reported ${address} of ${name}`,
+						{ do: "report-bad", name, address })) };
+			}, (row, each) => put(row.text, each.text ?? "not measured"));
+		});
+	put($("names-empty"), !names ? "Waiting for the first report." : all.length ? "" : "No name was asked for yet.");
+	show($("names-more"), all.length > FEW);
+	put($("names-more"), isLong ? `Show the busiest ${FEW}` : `Show all ${all.length}`);
+	const failing = names?.failing.filter((each) => each.age_seconds < 60) ?? [];
+	put($("failing-empty"), names && !failing.length ? "No name failed in the last minute." : "");
+	show($("failing-list"), failing.length);
+	sync($("failing-rows"), failing, (each) => `${each.name} ${each.type}`, ({ name, type }) => {
+		const cells = cellsOf(FAILING_LABELS);
+		cells[0].append(el("div", nameNode(name), " ", el("small", type)));
+		return { node: el("tr", { "data-name": name }, ...cells), cells };
+	}, ({ cells }, each) => {
+		put(cells[1], `${number(each.count)} ×`);
+		put(cells[2], `${durationText(each.age_seconds + elapsed)} ago`);
+		put(cells[3], each.reason);
+	});
+}
+
+export function bindActions(view) {
+	const on = (id, listen) => $(id).addEventListener("click", listen);
+	const named = (title, body) => ({ target }) => {
+		const name = $("action-name").value.trim();
+		const below = body.do === "flush" ? { below: $("action-below").checked } : {};
+		if (name) act(`${title} ${name}${below.below ? " and names below it" : ""}`, { ...body, ...below, name }, view,
+			target);
+		else $("action-name").focus();
+	};
+	on("action-refresh", named("Refreshed", { do: "refresh" }));
+	on("action-flush", named("Flushed", { do: "flush" }));
+	on("action-all", () => {
+		put($("confirm-text"), `All ${number(view.now?.cache?.entries)} cached answers are removed. `
+			+ `Names are asked for again, which providers charge for.`
+			+ (view.now?.fleet ? " The other daemons of the fleet flush, too." : ""));
+		$("confirm").showModal();
+	});
+	on("confirm-cancel", () => $("confirm").close());
+	on("confirm-flush", () => {
+		$("confirm").close();
+		act("Flushed everything", { do: "flush", all: true }, view, $("action-all"));
+	});
+	on("result-close", () => show($("result"), false));
+	on("names-more", () => {
+		isLong = !isLong;
+		drawNames(view);
+	});
+	for (const form of document.forms) form.addEventListener("submit", (event) => event.preventDefault());
+}
+
+/** Queries as they are answered: off until the button is pressed; without a connection while the page is hidden. */
+export const live = {
+	isOn: false,
+	lines: [],
+
+	bind() {
+		$("live-button").addEventListener("click", () => this.isOn ? this.stop("Stopped.") : this.start());
+		for (const id of ["live-name", "live-failed"]) $(id).addEventListener("change", () => this.isOn && this.start());
+	},
+
+	start() {
+		this.isOn = true;
+		put($("live-button"), "Stop");
+		this.stream.start();
+	},
+
+	stop(text) {
+		this.isOn = false;
+		this.stream.stop();
+		put($("live-button"), "Start");
+		put($("live-text"), text);
+	},
+
+	hide(isHidden) {
+		if (this.isOn) this.stream[isHidden ? "stop" : "start"]();
+	},
+
+	stream: new Stream({
+		request() {
+			const name = $("live-name").value.trim();
+			const query = [name && `name=${encodeURIComponent(name)}`, $("live-failed").checked
+				&& "failed"].filter(Boolean).join("&");
+			return [`/dashboard/queries${query && "?" + query}`, session.headers];
+		},
+		opened: () => put($("live-text"), "Queries appear within a second."),
+		broken: (sentence, seconds) => put($("live-text"), `No data, trying again in ${seconds} s: ${sentence}`),
+		refused(status, sentence) {
+			if (status === 401) session.end(); else live.stop(sentence);
+			return true;
+		},
+		event(type, value) {
+			if (type === "notice") {
+				if (value.again) put($("live-text"), value.text); else live.stop(value.text);
+				return;
+			}
+			live.lines = [...live.lines.slice(1 - MOST_LINES), value];
+			live.timer ??= setTimeout(live.draw, 250);
+		},
+	}),
+
+	draw() {
+		const body = $("live-rows");
+		const small = (text) => el("small", ` ${text ?? ""}`);
+		body.prepend(...live.lines.reverse().map((line) => line.left_out
+			? el("tr", el("td", { colspan: 8 }, `${number(line.left_out)} queries left out`))
+			: el("tr", { "data-failed": line.reason && "" }, ...[
+				[clock(Date.parse(line.time) / 1000, "second").split(" ")[0]], [el("bdi", line.client), small(line.transport)],
+				[nameNode(line.name), small(line.type)], [line.outcome],
+				[line.provider ?? (line.rule ? `rule ${line.rule}` : "–")],
+				[line.rcode ?? "–"], [line.ms ? `${line.ms} ms` : "–"], [line.reason ?? ""],
+			].map((parts, i) => el("td", { "data-label": LIVE_LABELS[i], title: i > 3 ? parts[0] : null }, ...parts)))));
+		while (body.children.length > MOST_LINES) body.lastChild.remove();
+		[live.lines, live.timer] = [[], null];
+	},
+};

@@ -1,0 +1,189 @@
+// panels.js -- what needs no session: state, figures at a glance, load, providers, and the features that may be off.
+
+import { about, clock, counted, daysText, durationText, forecast, forecastText, hitRatio, millisecondsText, number,
+	percentText,
+	rateText, ratio, total } from "./figures.js";
+import { STATES, stateWords } from "./words.js";
+import { $, cellsOf, el, facts, nameNode, put, show, sync } from "./dom.js";
+
+export const PROVIDER_LABELS = ["Provider", "State", "History", "Server", "Median now", "Transfers", "Failures",
+	"Units today, UTC", "Forecast, by the last hour"];
+/** The top of each state in the history: the worse, the taller. */
+const TOPS = { up: 9, down: 0, aside: 3, spent: 5 };
+const gauge = (used, limit, unit = 1) => `${number(used / unit)} of ${
+	number(limit / unit)}${unit > 1 ? " KiB" : ""} (${percentText(ratio(used, limit))})`;
+
+/** The state, last minute and forecast of each provider, with what `names` reports of it. */
+export function providerFigures({ hour, live, limits, names, now, states }) {
+	const { length, columns: { time, seconds } } = hour;
+	const first = hour.from(60);
+	return hour.providers.map((columns) => {
+		const { name, state } = columns;
+		const each = live?.providers.find((provider) => provider.name === name);
+		let begin = length - 1;
+		while (begin > 0 && state[begin - 1] === state.at(-1)) begin--;
+		const limit = each?.units_per_day ?? limits?.get(name) ?? 0;
+		const fleet = new Map(Object.entries(now?.fleet?.units ?? {})).get(name);
+		return {
+			name, limit, fleet, state: states[each?.state ?? state.at(-1)],
+			since: begin ? `since ${clock(time[begin] - seconds[begin])}`
+				: `for ${durationText(hour.end - time[0] + seconds[0])} or longer`,
+			transfers: total(columns, ["transfers"], first, length) ?? 0, failures: total(columns, ["failures"], first, length)
+				?? 0,
+			units: fleet ?? columns.units_today.at(-1), cast: forecast(time, columns.units_today, limit, hour.end, fleet),
+			...names?.providers.find((provider) => provider.name === name),
+		};
+	});
+}
+
+export function drawState(view, providers) {
+	const { hour, now, time, brokenAt } = view;
+	const count = (names) => total(hour.columns, names, hour.from(60), hour.length) ?? 0;
+	const words = stateWords(providers, count(["servfail"]), count(view.outcomes));
+	const problems = (view.names?.problems ?? []).map((text) => ["", text, "down"]);
+	$("state").dataset.level = brokenAt ? "unknown" : words.level;
+	put($("state-sentence"), (brokenAt ? `Unknown since ${clock(brokenAt, "second")}. Before: ` : "") + words.sentence);
+	sync($("state-reasons"), [...words.reasons, ...problems], (reason) => reason.join(), ([name, text, state]) => ({
+		node: el("li", name ? `${STATES[state]?.[1] ?? "?"} ` : "⚠ ", el("bdi", name), name && ": ", text) }), () => {});
+	show($("state-hint"), !view.hasSession && words.level !== "ok");
+	put($("state-facts"), now ? `Version ${now.version} · running since ${clock(now.started, "day")}, ${
+		durationText(time - now.started)}` + (now.encrypted ? ` · certificate: ${
+		daysText(now.encrypted.certificate_end, time)}` : "") : "");
+	return words;
+}
+
+export function drawGlance({ hour, now, sums, latest, quantiles, spanText, outcomes }, providers) {
+	const over = `in the last ${spanText}`;
+	const known = providers.filter((each) => each.units != null);
+	const sum = (value) => known.length ? known.reduce((all, each) => all + value(each), 0) : null;
+	const bound = known.filter((each) => each.cast.kind === "used_up").sort((a, b) => a.cast.at - b.cast.at)[0];
+	const isKnown = known.length && known.every((each) => each.cast.kind !== "unknown");
+	facts("glance", [
+		["Queries", `${rateText(latest?.rate)} /s`, latest ? `in the last ${durationText(Math.round(latest.seconds))}` : ""],
+		["Hit ratio", percentText(hitRatio(sums)), sums.queries ? over : `no queries ${over}`],
+		["Slow misses", millisecondsText(quantiles.miss[1]), quantiles.miss[1] ? `1 in 20 misses takes longer, ${over}`
+			: `no misses ${over}`],
+		["SERVFAIL", percentText(ratio(sums.servfail, sums.queries)), `${counted(sums.servfail, "response")} ${over}`],
+		["Units today, UTC", number(sum((each) => each.units)), bound ? `${bound.name}: ${forecastText(bound.cast)}`
+			: isKnown ? `about ${number(about(sum((each) => each.cast.units)))} by the end of the day, ${
+				clock(known[0].cast.midnight)}`
+				: "too little data for a forecast"],
+	]);
+	if (!now) return;
+	const { cache, refresh } = now;
+	facts("load", [
+		["Cached answers", cache ? gauge(cache.entries, cache.max_entries) : "off"],
+		["Memory of the cache", cache ? gauge(cache.octets, cache.max_octets, 1024) : "off"],
+		["Questions in flight", gauge(now.in_flight, now.in_flight_limit)], ["Clients waiting", number(now.waiting_clients)],
+		["Joined a question in flight", number(sums.joined), over],
+		["Queries", number(outcomes.reduce((all, name) => all + now.totals[name], 0)), `since ${clock(now.started, "day")}`],
+	]);
+	const spent = (seconds) => total(hour.columns, ["refreshes"], hour.from(seconds), hour.length);
+	const budget = (units, span) => units ? `budget ${counted(units, "unit")} ${span}` : "no budget";
+	facts("refresh", !refresh ? [["Refreshing", "off"]] : [
+		["Refreshing", counted(refresh.scheduled, "name"), "scheduled"],
+		["In the last minute", counted(spent(60), "transfer"), budget(refresh.budget_per_minute, "a minute")],
+		["In the last hour", counted(spent(3600), "transfer"), budget(refresh.budget_per_day, "in 24 h")],
+		["In all", counted(refresh.transfers, "transfer"), `since ${clock(now.started, "day")}`],
+		["Beyond the budget", number(refresh.over_budget), "not fetched in advance"],
+	]);
+}
+
+/** A path for each state, so that height and colour both tell them apart. */
+function drawHistory(paths, rows, column, states) {
+	const { time, seconds } = rows.columns;
+	const x = (moment) => (Math.max(0, 1 - (rows.end - moment) / rows.span) * 1000).toFixed(1);
+	const shapes = {};
+	for (let i = 0; i < rows.length; i++) {
+		const [state, from] = [states[column[i]], time[i] - seconds[i]];
+		while (i + 1 < rows.length && column[i + 1] === column[i] && !rows.isGap(i + 1)) i++;
+		if (state) shapes[state] = `${shapes[state] ?? ""}M${x(from)} ${TOPS[state]}H${x(time[i])}V14H${x(from)}z`;
+	}
+	for (const state in paths) paths[state].setAttribute("d", shapes[state] ?? "");
+}
+
+function createProvider({ name }) {
+	const cells = cellsOf(PROVIDER_LABELS);
+	const shape = (parent, tag, attributes) => {
+		const node = parent.appendChild(document.createElementNS("http://www.w3.org/2000/svg", tag));
+		for (const key in attributes) node.setAttribute(key, attributes[key]);
+		return node;
+	};
+	const [up, units, bar, history] = [el("small"), el("span"), el("i.bar", el("i")), el("div")];
+	const svg = shape(history, "svg", { viewBox: "0 0 1000 14", preserveAspectRatio: "none", "aria-hidden": true });
+	const paths = {};
+	for (const state in STATES) paths[state] = shape(svg, "path", { class: state });
+	history.append(up);
+	cells[0].append(nameNode(name));
+	cells[2].append(history);
+	cells[7].append(el("div", units, bar));
+	return { node: el("tr", { "data-provider": name }, ...cells), cells, paths, up, units, bar };
+}
+
+export function drawProviders({ rows, states, hasSession }, providers) {
+	sync($("providers-rows"), providers, (each) => each.name, createProvider,
+		({ node, cells, paths, up, units, bar }, each) => {
+		const columns = rows.providers.find((provider) => provider.name === each.name);
+		const sum = (field) => columns ? total(columns, [field], 0, rows.length) : null;
+		const known = columns && rows.columns.seconds.reduce((all, time, i) => all + (columns.state[i] == null ? 0 : time),
+			0);
+		const [word, shape, meaning] = STATES[each.state] ?? ["unknown", "?", ""];
+		const [transfers, failures] = [sum("transfers"), sum("failures")];
+		node.dataset.state = each.state;
+		if (columns) drawHistory(paths, rows, columns.state, states);
+		put(up, `up ${percentText(ratio(sum("up"), known))} of the time`);
+		put(cells[1], `${shape} ${word}`, each.explanation ?? meaning);
+		put(cells[3], each.server ?? "–", each.server ?? (hasSession ? "" : "needs a session"));
+		put(cells[4], millisecondsText(columns?.median_ms.at(-1)));
+		put(cells[5], number(transfers));
+		put(cells[6], number(failures) + (failures ? ` (${percentText(ratio(failures, transfers))})` : ""));
+		put(units, number(each.units) + (each.limit ? ` of ${number(each.limit)}` : ", no limit")
+			+ (each.fleet == null ? "" : ", fleet"));
+		show(bar, each.limit);
+		bar.firstChild.style.width = `${100 * Math.min(1, each.units / each.limit)}%`;
+		bar.dataset.level = { spent: "bad", used_up: "warn" }[each.cast.kind] ?? "ok";
+		put(cells[8], forecastText(each.cast));
+	});
+}
+
+/** Fleet, ranking and encrypted listeners: [id, words, facts]. */
+const FEATURES = [
+	["fleet", "fleet", ({ used, degraded, members, hits, misses, adopted, units }, { names }) => [
+		["Store", used ? degraded ? "used, degraded" : "used" : "not used", names?.fleet
+			? `${names.fleet.store}: ${names.fleet.state}` : ""],
+		["Daemons", members == null ? "unknown" : number(members), "this one included"],
+		["Answers of other daemons", number(hits), `of ${counted(hits + misses, "lookup")}`],
+		["Refreshes adopted", number(adopted)],
+		...Object.entries(units ?? {}).map(([name, count]) => [`Units today, UTC, ${name}`, number(count), "all daemons"]),
+	]],
+	["ranking", "ranking", ({ answers, probes, failed, deferred, rearranged, problems }, { perMinute }) => [
+		["Answers measured", number(answers)], ["Probes a minute", rateText(perMinute((now) => now.ranking?.probes))],
+		["Probes", number(probes), `${number(failed)} failed, ${number(deferred)} put off`],
+			["Answers rearranged", number(rearranged)],
+		["Hindrances", problems ? `⚠ ${number(problems)}` : "none", problems ? "a session shows them under State"
+			: "the network does not answer for any address"],
+	]],
+	["encrypted", "encrypted listeners", (each, { perMinute, time }) => [
+		["Connections open", number(each.open)],
+		...["dot", "doh"].map((name) => [name === "dot" ? "Queries by DoT" : "Queries by DoH", number(each[name]),
+			`${rateText(perMinute((now) => now.encrypted?.[name]))} a minute`]),
+		["Handshakes", number(each.full + each.resumed), `${number(each.resumed)} resumed; ${number(each.failed)} failed`],
+		["Refused", number(Object.values(each.refused).reduce((sum, count) => sum + count)),
+			Object.entries(each.refused).filter(([, count]) => count).map(([name,
+				count]) => `${name} ${number(count)}`).join(", ")],
+		["Displaced", number(each.displaced)],
+		["Certificate", daysText(each.certificate_end, time), each.certificate_end
+			? `until ${clock(each.certificate_end, "day")}` : ""],
+	]],
+];
+
+export function drawFeatures(view) {
+	if (!view.now) return;
+	const off = [];
+	for (const [id, words, rows] of FEATURES) {
+		const value = view.now[id];
+		show($(id), value);
+		if (value) facts(id, rows(value, view)); else off.push(words);
+	}
+	put($("off"), off.length ? `Off by the configuration: ${off.join(", ")}.` : "");
+}

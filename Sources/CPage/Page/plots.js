@@ -1,0 +1,153 @@
+// plots.js -- the plots: Chart.js, a caption in words, a legend with current values, a table behind a button.
+
+import { NOT_ANSWERED, clock, hitRatio, microsecondsText, millisecondsText, percentText, rateText,
+	total } from "./figures.js";
+import { el, put, sync } from "./dom.js";
+
+const rate = (...names) => (columns, i) => total(columns, names, i, i + 1) / columns.seconds[i];
+const latency = (kind) => ["50 %", "95 %", "99 %"].map((label, i) =>
+	[label, `p${label.slice(0, 2)}`, (columns, row) => columns[`${kind}_p${label.slice(0, 2)}`][row]]);
+/** Series are [label, name of the colour, value of a row]. */
+const PLOTS = {
+	queries: { text: rateText, unit: "Queries a second", isStacked: true, series: [
+		...["hit", "stale", "local", "blocked", "miss"].map((name) => [name, name, rate(name)]),
+		["not answered", "lost", rate(...NOT_ANSWERED)], ["SERVFAIL", "servfail", rate("servfail")]] },
+	ratio: { text: percentText, unit: "Hit ratio", max: 1,
+		series: [["hit ratio", "hit", ({ hit, stale, miss, overflow }, i) =>
+		hitRatio({ hit: hit[i], stale: stale[i], miss: miss[i], overflow: overflow[i] })]] },
+	hits: { text: microsecondsText, unit: "Latency of hits", isLog: true, series: latency("hit") },
+	misses: { text: millisecondsText, unit: "Latency of misses", isLog: true, series: latency("miss") },
+};
+const DASHES = { p95: [6, 3], p99: [2, 3], servfail: [5, 3] };
+const STEPS = [120, 300, 600, 1200, 3600, 10800, 21600];
+
+/** Ticks at round local times. */
+function timeTicks(axis) {
+	const { min, max, width } = axis;
+	const step = STEPS.find((each) => (max - min) / each <= width / 70) ?? 43200;
+	const offset = new Date(max * 1000).getTimezoneOffset() * 60;
+	axis.ticks = [];
+	for (let time = Math.ceil((min - offset) / step) * step
+		+ offset; time <= max; time += step) axis.ticks.push({ value: time });
+}
+
+/** Ticks at 1, 3, 10, 30 … */
+function logTicks(axis) {
+	const { min, max } = axis;
+	axis.ticks = [];
+	for (let power = 10 ** Math.floor(Math.log10(min)); power <= max; power *= 10) {
+		for (const value of [power, 3 * power]) if (value >= min && value <= max) axis.ticks.push({ value });
+	}
+}
+
+export class Plot {
+	constructor(id, parent) {
+		Object.assign(this, PLOTS[id], { isVisible: true, drawnAt: 0 });
+		this.canvas = el("canvas", { role: "img", "aria-labelledby": `${id}-caption` });
+		this.caption = el("figcaption", { id: `${id}-caption` });
+		this.legend = el("ul.legend");
+		this.table = el("div.scroll", { id: `${id}-table`, hidden: "", tabindex: 0, role: "region",
+			"aria-label": `${this.unit}, table` });
+		this.button = el("button.quiet", { id: `${id}-button`, "aria-expanded": false, "aria-controls": `${id}-table`,
+			click: () => {
+			this.table.hidden = !this.table.hidden;
+			this.button.setAttribute("aria-expanded", !this.table.hidden);
+			this.fill();
+		} }, "Table");
+		parent.append(el("figure", this.caption, el("div.plot", this.canvas), el("div.under", this.legend, this.button)),
+			this.table);
+		new IntersectionObserver(([entry]) => {
+			this.isVisible = entry.isIntersecting;
+			if (this.last) this.draw(...this.last);
+		}).observe(this.canvas);
+		if (window.Chart) this.create();
+	}
+
+	create() {
+		const { text, isStacked, isLog, max } = this;
+		this.chart = new window.Chart(this.canvas, {
+			type: "line",
+			data: { datasets: this.series.map(([label, name], i) => ({
+				label, data: [], borderWidth: 1.5, pointRadius: 0, borderDash: DASHES[name] ?? [], stack: name === "servfail" ? name
+					: "",
+				fill: isStacked && name !== "servfail" ? i ? "-1" : "origin" : false })) },
+			options: {
+				animation: false, parsing: false, normalized: true, maintainAspectRatio: false,
+				interaction: { mode: "index", intersect: false },
+				plugins: {
+					legend: { display: false }, decimation: { enabled: !isStacked, algorithm: "min-max" },
+					tooltip: { callbacks: { title: ([item]) => item && clock(item.parsed.x, "second"),
+						label: ({ dataset, raw }) => ` ${dataset.label}: ${text(raw.y)}${isStacked ? " /s" : ""}` } },
+				},
+				scales: {
+					x: { type: "linear", afterBuildTicks: timeTicks,
+						ticks: { callback: (value) => clock(value, "tick"), maxRotation: 0, includeBounds: false } },
+					y: { type: isLog ? "logarithmic" : "linear", stacked: isStacked, beginAtZero: isStacked, max,
+						suggestedMax: isStacked && 1, ...(isLog && { afterBuildTicks: logTicks }),
+							afterFit: (axis) => { axis.width = 58; },
+						ticks: { callback: (value) => text(value).replace(".0", ""), maxTicksLimit: 6 } },
+				},
+			},
+		});
+		this.colour();
+	}
+
+	/** Takes the colours from the style sheet. */
+	colour() {
+		if (!this.chart) return;
+		const style = getComputedStyle(document.documentElement);
+		const value = (name) => style.getPropertyValue(`--${name}`).trim();
+		this.series.forEach(([, name], i) => {
+			const line = value(name);
+			const back = line.startsWith("#") ? line + "40" : "transparent";
+			Object.assign(this.chart.data.datasets[i], { borderColor: line, backgroundColor: back });
+		});
+		const { scales: { x, y }, plugins } = this.chart.options;
+		for (const axis of [x, y]) [axis.ticks.color, axis.grid.color] = [value("soft"), value("grid")];
+		Object.assign(plugins.tooltip, { backgroundColor: value("text"), titleColor: value("panel"),
+			bodyColor: value("panel") });
+		this.chart.update();
+	}
+
+	/** Shows rows up to `end`, with a caption; the plot itself changes if it is this one's turn, or has other rows. */
+	draw(rows, end, words, isTurn = true) {
+		const isOther = this.last?.[0] !== rows;
+		this.last = [rows, end, words];
+		const { columns, length } = rows;
+		put(this.caption, words);
+		sync(this.legend, this.series, ([label]) => label, ([label, name]) => {
+			const [swatch, figure] = [el(DASHES[name] ? "i.dashed" : "i"), el("b")];
+			swatch.style.setProperty("--c", `var(--${name})`);
+			return { node: el("li", swatch, label, figure), figure };
+		}, ({ figure }, series) => put(figure, length ? this.text(series[2](columns, length - 1)) : "–"));
+		if (!this.table.hidden && Date.now() - this.filledAt > 10000) this.fill();
+		if (!this.chart || !this.isVisible || !isTurn && !isOther) return;
+		this.drawnAt = Date.now();
+		this.series.forEach(([, , value], place) => {
+			const { data } = this.chart.data.datasets[place];
+			let used = 0;
+			const point = (x, y) => Object.assign(data[used++] ??= {}, { x, y });
+			for (let i = 0; i < length; i++) {
+				if (rows.isGap(i)) point(columns.time[i] - columns.seconds[i], NaN);
+				point(columns.time[i], columns.hit[i] == null ? NaN : value(columns, i) ?? NaN);
+			}
+			data.length = used;
+		});
+		Object.assign(this.chart.options.scales.x, { min: end - rows.span, max: end });
+		this.chart.update();
+	}
+
+	/** The newest rows as a table. */
+	fill() {
+		this.filledAt = Date.now();
+		const [{ columns, length }] = this.last;
+		const cells = (name, texts) => texts.map((text, i) => el(i ? name : "th", { scope: i ? null : "row" }, text));
+		const rows = [];
+		for (let i = length - 1; i >= 0 && i >= length - 60; i--) {
+			rows.push(el("tr", ...cells("td", [clock(columns.time[i], "second"),
+				...this.series.map((each) => this.text(each[2](columns, i)))])));
+		}
+		this.table.replaceChildren(el("table", el("caption", `${this.unit}, the last ${rows.length} rows, newest first`),
+			el("thead", el("tr", ...cells("th", ["Until", ...this.series.map(([label]) => label)]))), el("tbody", ...rows)));
+	}
+}
