@@ -191,9 +191,17 @@ let programs: [Target] =
     ],
     tests: ["HTTPTestSupport", logging])
   + module(
+    "Dashboard",
+    [
+      "DNSWire", "EventLoop", "Files", "Ciphers", "Configuration", "HTTPMessage", "HTTPServer", "Frontend", "Upstreams",
+      "BusyNames", "Resolver", "Refresh", "Ranking", "Fleet", "Store", "MessageCache", "Persistence", "Forwarder",
+      "Control", "JSON", "Telemetry", "CPage",
+    ],
+    tests: ["HTTPTestSupport", "ListStore", "FirewallSets"])
+  + module(
     "Web",
     [
-      "DNSWire", "EventLoop", "Files", "Ciphers", "Configuration", "MessageCache", "HTTPMessage", "HTTPServer",
+      "Dashboard", "DNSWire", "EventLoop", "Ciphers", "Configuration", "MessageCache", "HTTPMessage", "HTTPServer",
       "Frontend",
       "Upstreams",
       "Resolver", "Refresh", "Ranking", "Fleet", "Store", "Forwarder", "LocalDNS", "Lists", "FirewallSets", "ListStore",
@@ -204,7 +212,7 @@ let programs: [Target] =
     .executableTarget(
       name: "httpdnsd",
       dependencies: [
-        "Forwarder", "Control", "Web", "HTTPServer", "SystemSetup", "Terminal", "CProcess", argumentParser,
+        "Forwarder", "Control", "Dashboard", "Web", "HTTPServer", "SystemSetup", "Terminal", "CProcess", argumentParser,
       ]
         + daemonParts + daemonLibraries,
       cSettings: glibc, swiftSettings: strict),

@@ -4,9 +4,9 @@ import JSON
 import Ranking
 import Telemetry
 
-enum AddressText {
+package enum AddressText {
   /// One line: `20.1 ms by tcp:443, 3 minutes ago; reported bad, last for 9 minutes`.
-  static func line(_ figures: AddressFigures) -> String {
+  package static func line(_ figures: AddressFigures) -> String {
     var parts = figures.probes.map { probe in
       var text = probe.roundTrip.map { "\(TimeText.milliseconds($0)) by \(probe.kind)" } ?? "no answer to \(probe.kind)"
       if probe.failures > 0, probe.roundTrip != nil { text += ", \(counted(probe.failures, "failure")) since" }

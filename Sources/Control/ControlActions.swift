@@ -43,8 +43,21 @@ package protocol ControlActions {
   /// Passes all queries answered from now on to a watch, until `unwatch`.
   func watch(_ watch: QueryWatch)
   func unwatch(_ watch: QueryWatch)
+  /// A code with which a page of the dashboard signs in for a user of the control socket; nil if the dashboard is off.
+  func makeDashboardCode(for user: UInt32) -> DashboardCode?
   /// Logs at level info.
   func log(_ line: String)
+}
+
+/// A code for the dashboard, and where it is used.
+package struct DashboardCode: Sendable {
+  /// `http://` and the address that the server listens on; a loopback address in place of a wildcard.
+  package var place: String
+  package var code: String
+  /// Why a browser cannot sign in there, and how it can; nil if it can.
+  package var hint: String?
+
+  package init(place: String, code: String, hint: String?) { (self.place, self.code, self.hint) = (place, code, hint) }
 }
 
 /// The actions of a forwarder, which must outlive them. Its resolver is looked up for each request.
@@ -52,15 +65,21 @@ package struct ForwarderActions: ControlActions {
   private unowned let forwarder: Forwarder
   private let reloader: Reloader
   private let write: @Sendable (String) -> Void
+  private let makeCode: (UInt32) -> DashboardCode?
   package let file: String
 
   /// - Parameters:
   ///   - file: the path of the file that the reloader reads.
+  ///   - makeCode: makes a code for the dashboard; nil while that is off.
   ///   - log: writes a line to the daemon's log.
-  package init(_ forwarder: Forwarder, _ reloader: Reloader, file: String, log: @escaping @Sendable (String) -> Void) {
+  package init(
+    _ forwarder: Forwarder, _ reloader: Reloader, file: String, makeCode: @escaping (UInt32) -> DashboardCode?,
+    log: @escaping @Sendable (String) -> Void
+  ) {
     self.forwarder = forwarder
     self.reloader = reloader
     self.file = file
+    self.makeCode = makeCode
     write = log
   }
 
@@ -109,6 +128,8 @@ package struct ForwarderActions: ControlActions {
   package func watch(_ watch: QueryWatch) { forwarder.queryLog.add(watch) }
 
   package func unwatch(_ watch: QueryWatch) { forwarder.queryLog.remove(watch) }
+
+  package func makeDashboardCode(for user: UInt32) -> DashboardCode? { makeCode(user) }
 
   package func log(_ line: String) { write(line) }
 }

@@ -78,7 +78,7 @@ public struct ControlClient: Sendable {
   ///   - request: the command, which has the method and path.
   ///   - query: the query of the URL with its question mark, or an empty string.
   ///   - lines: the body.
-  func ask<Request: ControlRequest>(
+  func ask<Request: ControlCommand>(
     _ request: Request.Type, query: String = "", _ form: ControlForm, lines: [String] = []
   ) throws(ControlClientError) -> ControlAnswer {
     try ask(request.method.rawValue, request.path + query, form, lines: lines)

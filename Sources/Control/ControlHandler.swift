@@ -53,6 +53,12 @@ struct ControlHandler {
     }
   }
 
+  /// Answers at once.
+  func send(_ reply: HTTPServerReply, _ form: ControlForm, _ text: any ControlText) {
+    let body = form == .json ? text.json + "\n" : text.text
+    reply.send(status: 200, fields: [HTTPField("Content-Type", form.contentType)], body: Array(body.utf8))
+  }
+
   private func refuse(_ reply: HTTPServerReply, _ refusal: ControlRefusal, allow: String? = nil) {
     reply.send(
       status: refusal.status, fields: allow.map { [HTTPField("Allow", $0)] } ?? [],

@@ -34,16 +34,16 @@ enum ControlRequests {
   static let all: [any ControlCommand.Type] = [
     StatsRequest.self, FlushRequest.self, CacheRequest.self, ProvidersRequest.self, RefreshRequest.self,
     ReportRequest.self, ReportBadRequest.self, ReloadRequest.self, ConfigurationRequest.self, TailRequest.self,
-    FleetRequest.self, ListsRequest.self, SetsRequest.self,
+    FleetRequest.self, ListsRequest.self, SetsRequest.self, DashboardRequest.self,
   ]
 }
 
 /// Why a request is not answered.
-struct ControlRefusal: Error, Equatable {
+package struct ControlRefusal: Error, Equatable {
   /// The status of the response.
-  var status: Int
+  package var status: Int
   /// One line.
-  var reason: String
+  package var reason: String
 }
 
 /// An answer in both forms.

@@ -13,13 +13,6 @@ public final class ControlServer {
   /// The permission bits of the socket: its user and group may use it.
   public static let mode: mode_t = 0o660
   private let server: HTTPServer
-  private let tails: TailService
-
-  /// `control.tail`: whether every user of the socket may watch queries, not only root.
-  public var isTailOpen: Bool {
-    get { tails.isOpen }
-    set { tails.isOpen = newValue }
-  }
 
   /// Called with errno for each connection that cannot be accepted.
   public var onFailure: ((Int32) -> Void)? {
@@ -38,8 +31,9 @@ public final class ControlServer {
   }()
 
   /// Creates a server that does not listen yet.
-  package init(on loop: EventLoop, _ actions: any ControlActions) {
-    tails = TailService(actions)
+  ///
+  /// - Parameter tails: streams queries to readers.
+  package init(on loop: EventLoop, _ actions: any ControlActions, _ tails: TailService) {
     let handler = ControlHandler(loop: loop, actions: actions, tails: tails)
     server = HTTPServer(on: loop, limits: ControlServer.limits) { handler.handle($0, $1) }
   }

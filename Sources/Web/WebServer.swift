@@ -4,11 +4,13 @@
 //   GET /healthz   200 while all loops turn
 //   GET /readyz    200 while the daemon accepts queries, 503 while it stops
 //   POST /report   takes what programs say about addresses, with the token of `web.report_token_file`
+//   /dashboard…    the page of `web.dashboard`, by `Dashboard`
 //
 // Resolver's loop only, so that any reply proves that this loop turns.
 
 import Ciphers
 import Configuration
+import Dashboard
 import EventLoop
 import Forwarder
 import HTTPMessage
@@ -60,6 +62,7 @@ public final class WebServer {
     var limits = HTTPServer.Limits()
     limits.headerOctets = 8192
     limits.bodyOctets = ReportBatch.mostOctets
+    limits.takesAnyMethod = true
     limits.idle = .seconds(30)
     limits.connections = Configuration.httpConnections
     return limits
@@ -67,36 +70,54 @@ public final class WebServer {
 
   /// Creates a server that listens on a TCP address; port 0 lets the kernel choose one.
   ///
-  /// - Parameter token: what a request must bear to report addresses; nil if none may.
   /// - Throws: `HTTPServerError`.
-  public init(
-    on loop: EventLoop, _ address: SocketAddress, _ sources: WebSources, token: Secret? = nil
-  ) throws(HTTPServerError) {
-    let handler = WebHandler(loop: loop, sources: sources, hosts: HostCheck(for: address), token: token)
+  public init(on loop: EventLoop, _ address: SocketAddress, _ sources: WebSources) throws(HTTPServerError) {
+    let handler = WebHandler(loop: loop, sources: sources, hosts: HostCheck(for: address))
     self.handler = handler
     server = HTTPServer(on: loop, limits: WebServer.limits) { handler.handle($0, $1) }
     self.address = try server.listen(on: address)
   }
 
-  /// From now on takes reports with this token; with nil, none.
-  public func use(token: Secret?) { handler.token = token }
+  /// Takes what a reload may change: the token, and the dashboard.
+  ///
+  /// - Parameter makeDashboard: called if the dashboard is switched on.
+  package func follow(_ settings: Configuration.Web, _ makeDashboard: () -> Dashboard) {
+    handler.token = settings.reportToken
+    handler.hosts.use(proxied: settings.hosts)
+    if !settings.dashboard { endDashboard("The dashboard was switched off.") }
+    if settings.dashboard, handler.dashboard == nil { handler.dashboard = makeDashboard() }
+  }
+
+  /// Ends all streams of the dashboard, which does not exist afterwards.
+  ///
+  /// - Parameter reason: a sentence for the pages that are open.
+  package func endDashboard(_ reason: String) {
+    handler.dashboard?.end(reason)
+    handler.dashboard = nil
+  }
+
+  /// The dashboard; nil while it is off.
+  package var dashboard: Dashboard? { handler.dashboard }
 }
 
 /// Routes requests to `/metrics`, `/healthz`, `/readyz` and `/report`.
 final class WebHandler {
   private let loop: any Loop
   private let sources: WebSources
-  private let hosts: HostCheck
+  var hosts: HostCheck
   /// Lets a request report addresses; nil if none may.
   var token: Secret?
+  /// Nil while it is off.
+  var dashboard: Dashboard?
 
   private static let text = "text/plain; charset=utf-8"
 
-  init(loop: any Loop, sources: WebSources, hosts: HostCheck, token: Secret?) {
-    (self.loop, self.sources, self.hosts, self.token) = (loop, sources, hosts, token)
+  init(loop: any Loop, sources: WebSources, hosts: HostCheck) {
+    (self.loop, self.sources, self.hosts) = (loop, sources, hosts)
   }
 
   func handle(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
+    if let dashboard, Dashboard.has(request.path) { return dashboard.handle(request, reply, hosts) }
     guard hosts.admits(request.host) else {
       return answer(
         reply, 421,

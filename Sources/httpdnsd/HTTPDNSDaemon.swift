@@ -23,7 +23,8 @@ struct HTTPDNSDaemon: ParsableCommand {
       CommandGroup(
         name: "Watch",
         subcommands: [
-          TopCommand.self, TailCommand.self, StatsCommand.self, ProvidersCommand.self, ListsCommand.self,
+          TopCommand.self, DashboardCommand.self, TailCommand.self, StatsCommand.self, ProvidersCommand.self,
+          ListsCommand.self,
           SetsCommand.self,
           FleetCommand.self,
         ]),

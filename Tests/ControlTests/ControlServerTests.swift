@@ -63,7 +63,7 @@ import Testing
     let scene = try ControlScene(answers)
     let done = try scene.client.flush([], below: false, .text)
     #expect(done.content.hasSuffix("\nnotified: 2 other daemons of the fleet\n") && !done.isIncomplete)
-    #expect(try scene.client.flush([], below: false, .json).content.hasSuffix(",\"notified\":2}\n"))
+    #expect(try scene.client.flush([], below: false, .json).content.hasSuffix(",\"notified\":2,\"cannot_read\":0}\n"))
     #expect(try !scene.client.flush(["a.example"], below: true, isLocal: true, .text).content.contains("fleet"))
     let reaches: [(FlushReach, String)] = [
       (.notified(nil), "\nnotified: the other daemons of the fleet; the store does not say how many\n"),

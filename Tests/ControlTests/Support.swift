@@ -64,6 +64,7 @@ struct Answers: Sendable {
   var updates: [ListUpdate] = []
   var hits: [ListHit] = []
   var sets: [SetStatus] = []
+  var code: DashboardCode?
 }
 
 extension DaemonNumbers {
@@ -149,6 +150,8 @@ private struct NotedActions: ControlActions {
 
   func unwatch(_ watch: QueryWatch) { journal.watches.remove(watch) }
 
+  func makeDashboardCode(for user: UInt32) -> DashboardCode? { answers.code }
+
   func log(_ line: String) { note(line) }
 }
 
@@ -165,8 +168,9 @@ final class ControlScene {
     let loop = try EventLoop()
     self.loop = loop
     let actions = NotedActions(loop: loop, answers: answers, journal: journal)
-    server = ControlServer(on: loop, actions)
-    server.isTailOpen = isTailOpen
+    let tails = TailService(actions)
+    tails.isOpen = isTailOpen
+    server = ControlServer(on: loop, actions, tails)
     try server.listen(path: folder.socket)
     thread = LoopThread(running: loop)
   }

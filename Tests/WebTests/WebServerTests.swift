@@ -9,6 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import Configuration
 @testable import Forwarder
 @testable import Refresh
 @testable import Resolver
@@ -37,7 +38,10 @@ private final class Scene {
         report: { [shared] batch in
           shared.scene!.batches.withLock { $0.append(batch) }
           return outcome
-        }), token: token.map { Secret($0) })
+        }))
+    var settings = Configuration.Web()
+    settings.reportToken = token.map { Secret($0) }
+    server.follow(settings) { fatalError("no dashboard is switched on") }
     address = server.address
     thread = LoopThread(running: loop)
     shared.scene = self
@@ -48,7 +52,9 @@ private final class Scene {
   func use(token: String?) {
     let isUsed = Mutex(false)
     loop.execute { [shared] in
-      shared.scene!.server.use(token: token.map { Secret($0) })
+      var settings = Configuration.Web()
+      settings.reportToken = token.map { Secret($0) }
+      shared.scene!.server.follow(settings) { fatalError("no dashboard is switched on") }
       isUsed.withLock { $0 = true }
     }
     #expect(comes { isUsed.withLock { $0 } })

@@ -24,6 +24,10 @@ extension Configuration {
     public var address: Endpoint?
     /// Token with which programs report addresses by `POST /report`.
     public var reportToken: Secret?
+    /// Whether `/dashboard` is served.
+    public var dashboard = false
+    /// Names under which a TLS proxy serves the dashboard.
+    public var hosts: [DomainName] = []
   }
 
   /// Log level, format and query log.
@@ -58,9 +62,25 @@ extension Configuration.Web {
     reader.read("address", &address, .optional(.listenEndpoint(port: 9353)))
     reportToken = reader.secret("report_token", .reportToken)
     reader.warnOfInlineSecrets()
+    reader.read("dashboard", &dashboard, .boolean)
+    reader.read("hosts", &hosts, .distinctList(of: .hostName))
+    if dashboard, address == nil { reader.warn("dashboard", "unused: `web.address` is empty") }
     if reportToken != nil, address == nil { reader.warn("report_token_file", "unused: `web.address` is empty") }
     if let address, !address.address.isLoopback {
-      reader.warn("address", "\(address) lets the network read the metrics, without a password and without TLS")
+      let figures = dashboard ? "the metrics and the dashboard's figures" : "the metrics"
+      reader.warn("address", "\(address) lets the network read \(figures), without a password and without TLS")
+    }
+  }
+}
+
+extension Form where Result == DomainName {
+  /// A name as browsers send it in the Host field, without the port.
+  fileprivate static var hostName: Form {
+    Form("a name such as \"dns.example.com\", without scheme, port and path") { value in
+      guard let line = value.line, line.utf8.allSatisfy({ isLetterOrDigit($0) || "-_.".utf8.contains($0) }) else {
+        return nil
+      }
+      return DomainName(text: line)?.lowercased
     }
   }
 }

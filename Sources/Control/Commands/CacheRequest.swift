@@ -134,7 +134,7 @@ extension EntryQuestion {
 
 extension RefreshPlan {
   /// A JSON object; nil if no refresh is planned.
-  fileprivate var json: String? {
+  package var json: String? {
     func object(_ why: String, _ time: Duration, hits: UInt32? = nil) -> String {
       JSONText.object([
         "why": JSONText.string(why), "in_seconds": JSONText.seconds(time), "missing_hits": hits.map { "\($0)" },

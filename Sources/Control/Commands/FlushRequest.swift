@@ -83,10 +83,12 @@ struct FlushText: ControlText {
     JSONText.object([
       "entries": "\(counts.entries)", "failures": "\(counts.failures)", "not_listed": "\(counts.notListed)",
       "save_problem": counts.saveProblem.map(JSONText.string),
-      "notified": notified.map { "\($0)" }, "fleet_problem": fleetProblem.map(JSONText.string),
+      "notified": notified.map { "\($0)" }, "cannot_read": strangers.map { "\($0)" },
+      "fleet_problem": fleetProblem.map(JSONText.string),
     ])
   }
 
+  private var strangers: Int? { if case .notified(.some, let count) = reach { count } else { nil } }
   private var notified: Int? { if case .notified(let count, _) = reach { count } else { nil } }
   private var fleetProblem: String? { if case .failed(let reason) = reach { reason } else { nil } }
 

@@ -75,7 +75,7 @@ extension ProviderReport {
   /// The reason for the state, how long it lasts, and the last failure, in one line; nil without any of them.
   ///
   /// - Parameter now: seconds since 1970.
-  func explanation(now: Int64) -> String? {
+  package func explanation(now: Int64) -> String? {
     var parts: [String] = []
     switch state {
     case .up:

@@ -200,7 +200,7 @@ extension NameCounts {
 
 extension RecordType {
   /// The type as text. NXDOMAIN, which holds for every type, is counted as type 0.
-  var counted: String { rawValue == 0 ? "NXDOMAIN" : "\(self)" }
+  package var counted: String { rawValue == 0 ? "NXDOMAIN" : "\(self)" }
 }
 
 extension QueryFate {

@@ -5,7 +5,7 @@ import HTTPMessage
 import HTTPServer
 
 /// The queries that a reader asks for.
-struct TailRequest: ControlCommand {
+package struct TailRequest: ControlCommand {
   static let method = HTTPMethod.get
   static let path = "/tail"
 
@@ -13,7 +13,7 @@ struct TailRequest: ControlCommand {
   var name: DomainName?
   var onlyFailed = false
 
-  init(_ request: HTTPServerRequest) throws(ControlRefusal) {
+  package init(_ request: HTTPServerRequest) throws(ControlRefusal) {
     for part in (request.query ?? "").split(separator: "&") {
       if part == "failed" {
         onlyFailed = true
@@ -30,6 +30,6 @@ struct TailRequest: ControlCommand {
   }
 
   func serve(_ reply: HTTPServerReply, _ form: ControlForm, by handler: ControlHandler) throws(ControlRefusal) {
-    try handler.tails.begin(self, reply, form)
+    try handler.tails.begin(self, reply, form == .json ? .json : .text, for: reply.peerUser)
   }
 }

@@ -7,45 +7,95 @@ import Frontend
 import HTTPMessage
 import HTTPServer
 
-final class TailService {
+package final class TailService {
+  /// How queries are written.
+  package enum Form {
+    case text, json
+    /// As `query` events of a stream of events, whose response has these fields.
+    case events([HTTPField])
+
+    fileprivate var fields: [HTTPField] {
+      switch self {
+      case .text: [HTTPField("Content-Type", ControlForm.text.contentType)]
+      case .json: [HTTPField("Content-Type", ControlForm.json.contentType)]
+      case .events(let fields): fields
+      }
+    }
+
+    fileprivate func octets(_ lines: [String]) -> [UInt8] {
+      guard case .events = self else { return lines.flatMap(\.utf8) }
+      return lines.flatMap { Array("event: query\ndata: \($0)\n".utf8) }
+    }
+
+    fileprivate var isText: Bool { if case .text = self { true } else { false } }
+  }
+
+  /// Why users other than root may not read, and what lets them.
+  package static let help =
+    "only root may watch queries; control.tail = true lets every user of the control socket do so"
   /// The most readers at once.
   static let most = 2
-  /// The most octets that may wait for a reader; one that falls further behind is cut off.
-  static let longestBacklog = 256 << 10
+  /// The most octets that may wait for a reader of the control socket.
+  package static let longestBacklog = 256 << 10
   /// A reader that reads nothing for this time is cut off as well.
   private static let patience = Duration.seconds(30)
 
-  /// Whether users other than root may read.
-  var isOpen = false
+  /// `control.tail`: whether users other than root may read.
+  package var isOpen = false
   private let actions: any ControlActions
   private var tails: [Tail] = []
 
-  private final class Tail {
-    let reply: HTTPServerReply
-    let user: UInt32
-    var watch: QueryWatch?
+  /// A reader.
+  package final class Tail {
+    fileprivate let reply: HTTPServerReply
+    fileprivate let user: UInt32
+    fileprivate let form: Form
+    fileprivate let backlog: Int
+    fileprivate var watch: QueryWatch?
+    fileprivate weak var service: TailService?
 
-    init(_ reply: HTTPServerReply, user: UInt32) { (self.reply, self.user) = (reply, user) }
+    fileprivate init(_ reply: HTTPServerReply, _ user: UInt32, _ form: Form, backlog: Int) {
+      (self.reply, self.user, self.form, self.backlog) = (reply, user, form, backlog)
+    }
+
+    /// Whether it still reads.
+    package var isOpen: Bool { watch != nil }
+
+    /// Ends the stream after its last octets.
+    package func end(_ last: [UInt8]) {
+      guard isOpen else { return }
+      service?.end(self, nil)
+      reply.write(last)
+      reply.endStream()
+    }
   }
 
-  init(_ actions: any ControlActions) { self.actions = actions }
+  package init(_ actions: any ControlActions) { self.actions = actions }
 
-  /// Streams queries to a reader until it disconnects.
-  func begin(_ wanted: TailRequest, _ reply: HTTPServerReply, _ form: ControlForm) throws(ControlRefusal) {
-    guard let user = reply.peerUser, user == 0 || isOpen else {
-      let help = "control.tail = true lets every user of the control socket do so"
-      throw ControlRefusal(status: 403, reason: "only root may watch queries; \(help)")
-    }
+  /// The number of readers.
+  package var count: Int { tails.count }
+
+  /// Whether a user may read.
+  package func admits(_ user: UInt32) -> Bool { user == 0 || isOpen }
+
+  /// Streams queries to a user of the control socket until it disconnects.
+  ///
+  /// - Parameter backlog: the most octets that may wait for the reader; one that falls further behind is cut off.
+  @discardableResult
+  package func begin(
+    _ wanted: TailRequest, _ reply: HTTPServerReply, _ form: Form, for user: UInt32?,
+    backlog: Int = TailService.longestBacklog
+  ) throws(ControlRefusal) -> Tail {
+    guard let user, admits(user) else { throw ControlRefusal(status: 403, reason: TailService.help) }
     guard tails.count < TailService.most else {
       throw ControlRefusal(status: 503, reason: "\(TailService.most) readers already watch queries, which is the limit")
     }
-    let tail = Tail(reply, user: user)
-    reply.startStream(
-      status: 200, fields: [HTTPField("Content-Type", form.contentType)], patience: TailService.patience
-    ) { [weak self, weak tail] in
+    let tail = Tail(reply, user, form, backlog: backlog)
+    tail.service = self
+    reply.startStream(status: 200, fields: form.fields, patience: TailService.patience) { [weak self, weak tail] in
       if let tail { self?.end(tail, nil) }
     }
-    let watch = QueryWatch(of: wanted.name, onlyFailed: wanted.onlyFailed, asJSON: form == .json) {
+    let watch = QueryWatch(of: wanted.name, onlyFailed: wanted.onlyFailed, asJSON: !form.isText) {
       [weak self, weak tail] in
       if let tail { self?.send($0, to: tail) }
     }
@@ -53,11 +103,12 @@ final class TailService {
     tails.append(tail)
     actions.log("user \(user) watches queries (\(tails.count) of at most \(TailService.most) readers)")
     actions.watch(watch)
+    return tail
   }
 
   private func send(_ lines: [String], to tail: Tail) {
-    tail.reply.write(lines.flatMap(\.utf8))
-    guard tail.reply.unsentOctets > TailService.longestBacklog else { return }
+    tail.reply.write(tail.form.octets(lines))
+    guard tail.reply.unsentOctets > tail.backlog else { return }
     end(tail, "cut off because it reads too slowly")
     tail.reply.reset()
   }

@@ -75,17 +75,19 @@ struct RunCommand: ParsableCommand {
     let reloader = Reloader(forwarder, path: options.config, logger: logger)
     (reloader.willReload, reloader.didReload) = (supervision.reloads, supervision.hasReloaded)
     let reloadSignal = LoopEvent(on: forwarder.loop, signal: SIGHUP) { reloader.begin() }
-    let control = ControlSocket.open(
-      loaded.configuration.control, forwarder, reloader, file: FilePath.absolute(options.config), logger)
-    // Weak, because the server holds the reloader; releasing the server removes the socket's path.
-    reloader.didTake = { [weak control, weak web] in
+    let operation = Operation(forwarder, reloader, web, file: FilePath.absolute(options.config), logger)
+    let control = operation.openControlSocket(loaded.configuration.control)
+    // The dashboard reads the statistics, for which the loop must run.
+    forwarder.loop.inNextTurn { operation.follow(loaded.configuration) }
+    // Weak, because it holds the reloader; releasing the control socket's server removes its path.
+    reloader.didTake = { [weak operation] in
       logControl.follow($0.log)
-      control?.isTailOpen = $0.control.tail
-      web?.use(token: $0.web.reportToken)
+      operation?.follow($0)
     }
     let signals = [SIGTERM, SIGINT].map { signal in
       LoopEvent(on: forwarder.loop, signal: signal) {
         logger.info("stopping")
+        web?.endDashboard("The daemon stops.")
         forwarder.stop()
         supervision.end()
       }
@@ -96,7 +98,7 @@ struct RunCommand: ParsableCommand {
     logger.info("ready")
     AnsweredSignals.release()
     do throws(StartError) {
-      defer { withExtendedLifetime((signals, reloadSignal, logControl, control, web, memory)) {} }
+      defer { withExtendedLifetime((signals, reloadSignal, logControl, operation, control, web, memory)) {} }
       try forwarder.run()
     } catch {
       logger.critical("\(explain(error))")

@@ -11,15 +11,13 @@ enum ControlSocket {
   /// Returns the listening server for `[control]`; nil if it is switched off or cannot be opened. Releasing the server
   /// removes the path.
   ///
-  /// - Parameter file: the path of the file that the reloader reads.
   static func open(
-    _ settings: Configuration.Control, _ forwarder: Forwarder, _ reloader: Reloader, file: String, _ logger: Logger
+    _ settings: Configuration.Control, _ forwarder: Forwarder, _ actions: ForwarderActions, _ tails: TailService,
+    _ logger: Logger
   ) -> ControlServer? {
     guard let path = settings.socket else { return nil }
     do throws(HTTPServerError) {
-      let actions = ForwarderActions(forwarder, reloader, file: file) { logger.info("\($0)") }
-      let server = ControlServer(on: forwarder.loop, actions)
-      server.isTailOpen = settings.tail
+      let server = ControlServer(on: forwarder.loop, actions, tails)
       server.onFailure = AcceptFailures.log(of: "the control socket", forwarder.occasional)
       try server.listen(path: path)
       if let problem = problem(settings) { logger.warning("\(problem)") }

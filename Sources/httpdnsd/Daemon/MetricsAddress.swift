@@ -22,7 +22,7 @@ enum MetricsAddress {
     guard let address = settings.address.map({ SocketAddress($0) }) else { return nil }
     do throws(HTTPServerError) {
       let sources = WebSources(version: ProgramVersion.text, forwarder)
-      let server = try WebServer(on: forwarder.loop, address, sources, token: settings.reportToken)
+      let server = try WebServer(on: forwarder.loop, address, sources)
       server.onFailure = AcceptFailures.log(of: "web.address", forwarder.occasional)
       logger.info("metrics at http://\(server.address)/metrics")
       return server
