@@ -68,7 +68,9 @@ import Testing
       requests.wrappingAdd(1, ordering: .relaxed).newValue == 3 ? .stall : .send("x")
     } body: { origin in
       var results: [HTTPResult] = []
-      for _ in 0..<6 { results.append(await origin.get(timeout: .milliseconds(100))) }
+      for index in 0..<6 {
+        results.append(index == 2 ? await origin.get(timeout: .milliseconds(100)) : await origin.get())
+      }
       return results
     }
     #expect(results.map { $0.response?.text } == ["x", "x", nil, "x", "x", "x"])
