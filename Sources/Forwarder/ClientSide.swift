@@ -149,12 +149,12 @@ final class ClientSide {
 
   /// Switches to other tables; the listener threads follow a moment later.
   ///
-  /// - Parameter isForNetwork: whether only the network has changed, and not the configuration.
-  func use(_ preparation: Preparation, isForNetwork: Bool) {
+  /// - Parameter renewal: the files of the encrypted listeners, if they were read again.
+  func use(_ preparation: Preparation, _ renewal: EncryptedFiles.Renewal?) {
     frontend.use(preparation.tables)
     for thread in threads { thread.offer(preparation.tables) }
     if let policy = preparation.encrypted {
-      encrypted?.use(policy, preparation.configuration.encrypted, isForNetwork: isForNetwork)
+      encrypted?.use(policy, preparation.configuration.encrypted, renewal)
     }
   }
 

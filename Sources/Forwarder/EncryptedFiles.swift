@@ -13,6 +13,8 @@ public struct EncryptedFiles: Sendable {
   /// The tokens; nil without `tokens_file`, so that clients need none.
   public let tokens: TokenList?
   private let encrypted: Configuration.Encrypted
+  /// How many files were in use before these; counted by `EncryptedSide`.
+  var number = 0
 
   /// What is wrong with the files.
   public struct Faults: Error, Hashable, Sendable {
@@ -31,20 +33,29 @@ public struct EncryptedFiles: Sendable {
     self = files
   }
 
+  /// The result of reading the files again.
+  struct Renewal: Sendable {
+    /// What is to be used from now on.
+    let files: EncryptedFiles
+    /// A line for each fault.
+    let faults: [String]
+    /// The number of the files that stay where there is a fault.
+    let replaced: Int
+  }
+
   /// Reads the files again: what cannot be used stays as it is here. Blocks, so do not call it on a loop.
   ///
   /// - Parameter now: seconds since 1970. A certificate that has expired does not take the place of another one.
-  /// - Returns: what is to be used from now on, and a line for each fault.
   func renewed(
     _ encrypted: Configuration.Encrypted, at now: Int64,
     environment: Configuration.Environment = Configuration.processEnvironment
-  ) -> (files: EncryptedFiles, faults: [String]) {
+  ) -> Renewal {
     var (files, lines) = EncryptedFiles.read(encrypted, environment, instead: self)
     if let new = files.pair, let old = pair, new.state(at: now) == .expired, !new.isEqual(old) {
       files.pair = old
       lines.append("encrypted.certificate_file: has expired" + EncryptedFiles.stays)
     }
-    return (files, lines)
+    return Renewal(files: files, faults: lines, replaced: number)
   }
 
   private init(_ pair: CertificatePair?, _ tokens: TokenList?, _ encrypted: Configuration.Encrypted) {

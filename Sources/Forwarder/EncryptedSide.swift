@@ -25,7 +25,8 @@ final class EncryptedSide {
   private let loop: EventLoop
   private let logger: Logger
   private var encrypted: Configuration.Encrypted
-  private var files: EncryptedFiles
+  /// What is in use.
+  private(set) var files: EncryptedFiles
   /// The policy of the present tables, without tokens.
   private var policy: EncryptedPolicy
   private var watch: PathWatch?
@@ -105,21 +106,27 @@ final class EncryptedSide {
   /// What the listeners have done so far.
   var report: EncryptedReport { EncryptedReport(totals: counters.totals, certificateEnd: files.pair?.end) }
 
-  /// Switches to other tables and settings; reads the files again if the configuration was.
-  func use(_ policy: EncryptedPolicy, _ encrypted: Configuration.Encrypted, isForNetwork: Bool) {
+  /// Switches to other tables and settings.
+  ///
+  /// - Parameter renewal: what a reload has read; nil if only the tables have changed.
+  func use(_ policy: EncryptedPolicy, _ encrypted: Configuration.Encrypted, _ renewal: EncryptedFiles.Renewal?) {
     self.policy = policy
     let paths = EncryptedSide.paths(self.encrypted)
     self.encrypted = encrypted
-    offer()
-    guard !isForNetwork else { return }
-    if paths != EncryptedSide.paths(encrypted) { watchFiles() }
-    read()
+    guard let renewal else { return offer() }
+    // It is used in any case, since it belongs to the settings.
+    var mayHaveChanged = renewal.replaced != files.number
+    use(renewal)
+    if paths != EncryptedSide.paths(encrypted) {
+      watchFiles()
+      mayHaveChanged = true
+    }
+    if mayHaveChanged { read() }
   }
 
   private func offer() {
     var policy = policy
-    // A file that was not read yet lets no client in.
-    policy.tokens = files.tokens ?? (encrypted.tokensFile == nil ? nil : TokenList())
+    policy.tokens = files.tokens
     thread.offer(policy)
   }
 
@@ -151,28 +158,29 @@ final class EncryptedSide {
     }
   }
 
-  private func take(_ new: (files: EncryptedFiles, faults: [String])) {
+  private func take(_ new: EncryptedFiles.Renewal) {
     isReading = false
-    if new.faults != faults {
-      for line in new.faults { logger.error("\(line)") }
-    }
-    faults = new.faults
-    use(new.files)
-    guard mustReadAgain else { return }
+    // Otherwise a reload came before it, perhaps with other paths.
+    let isCurrent = new.replaced == files.number
+    if isCurrent { use(new) }
+    guard mustReadAgain || !isCurrent else { return }
     mustReadAgain = false
     read()
   }
 
-  private func use(_ new: EncryptedFiles) {
-    let old = files
+  private func use(_ renewal: EncryptedFiles.Renewal) {
+    for line in renewal.faults where !faults.contains(line) { logger.error("\(line)") }
+    faults = renewal.faults
+    let (old, new) = (files, renewal.files)
     files = new
+    files.number = old.number + 1
+    offer()
     if let pair = new.pair, !pair.isEqual(old.pair) {
       thread.use(pair)
       logger.info("encrypted: new certificate in use, valid until \(LogTime.text(unixTime: pair.end))")
       warn()
     }
     guard new.tokens != old.tokens else { return }
-    offer()
     guard let tokens = new.tokens else { return logger.info("encrypted: clients need no token") }
     logger.info("encrypted: \(tokens.labels.count) \(tokens.labels.count == 1 ? "token" : "tokens") in use")
   }

@@ -301,7 +301,9 @@ package final class Forwarder {
   }
 
   /// Switches to another configuration; the listener threads follow a moment later. Resolver's loop only.
-  func use(_ preparation: Preparation, _ providers: ProviderSet) {
+  ///
+  /// - Parameter renewal: the files of the encrypted listeners; nil without such listeners.
+  func use(_ preparation: Preparation, _ providers: ProviderSet, _ renewal: EncryptedFiles.Renewal?) {
     let old = self.providers
     self.providers = providers
     let (configuration, routes) = (preparation.configuration, preparation.plan.routes)
@@ -314,19 +316,21 @@ package final class Forwarder {
     providers.start()
     old.retire(for: providers)
     surroundings.cache.setStaleTTL(configuration.cache.staleTTL.ttl)
-    use(tablesOf: preparation, isForNetwork: false)
+    use(tablesOf: preparation, renewal, isForNetwork: false)
     if local.allServers != servers { loopGuard.probe(local.allServers) }
   }
 
   /// Switches to other tables; the listener threads follow a moment later. Resolver's loop only.
   ///
   /// - Parameter isForNetwork: whether only the network has changed, and not the configuration.
-  func use(tablesOf preparation: Preparation, isForNetwork: Bool = true) {
+  func use(
+    tablesOf preparation: Preparation, _ renewal: EncryptedFiles.Renewal? = nil, isForNetwork: Bool = true
+  ) {
     self.preparation = preparation
     nameRules()
     let configuration = preparation.configuration
     resolver.assumeIsolated { $0.use(preparation.plan.table) }
-    clients.use(preparation, isForNetwork: isForNetwork)
+    clients.use(preparation, renewal)
     backgroundWork?.use(
       configuration, keep: routed(configuration.refresh.keep), preload: routed(configuration.refresh.preload),
       CacheMeanings(preparation), preparation.plan.routes, isForNetwork: isForNetwork)

@@ -234,10 +234,34 @@ import Testing
       let scene = renewal.scene
       let missing = "\(lab.folder.path)/missing.pem"
       let keys = "name = \"dns.test\"\nkey_file = \"\(renewal.key)\"\ncertificate_file = \"\(missing)\""
-      try scene.daemon.reload(scene.text(keys, in: lab), expecting: nil)
-      try scene.daemon.waitForLog("ERROR encrypted.certificate_file: \(missing): No such file or directory")
+      try scene.daemon.reload(scene.text(keys, in: lab))
+      let line = "encrypted.certificate_file: \(missing): No such file or directory"
+      #expect(scene.daemon.log.contains("ERROR \(line); the file before it stays in use\n"))
       #expect(try renewal.subject() == "/CN=one")
       #expect(try scene.overTLS().ask("n1.bench.example").data == ["198.18.0.1"])
+      #expect(scene.daemon.log.components(separatedBy: line).count == 2)
+    }
+  }
+
+  @Test func `a reload with tokens that cannot be read leaves those before in use, with one line`() throws {
+    try withLab { lab in
+      let tokens = try lab.folder.write("phone 6f1ed002ab559585\n", to: "tokens")
+      let scene = try EncryptedScene(in: lab, "name = \"dns.test\"\ntokens_file = \"\(tokens)\"")
+      let phone = TLSOffer(serverName: "6f1ed002ab559585.dns.test")
+      let old = try scene.overTLS(phone)
+      let missing = "\(lab.folder.path)/missing"
+      let line = "encrypted.tokens_file: \(missing): No such file or directory"
+      let text = scene.text("name = \"dns.test\"\ntokens_file = \"\(missing)\"", in: lab)
+      for _ in 0..<2 {
+        try scene.daemon.reload(text)
+        #expect(try old.ask("n1.bench.example").data == ["198.18.0.1"])
+        #expect(try scene.overTLS(phone).ask("n1.bench.example").data == ["198.18.0.1"])
+        for stranger in ["dns.test", "0123456789abcdef.dns.test"] {
+          #expect(throws: HandshakeFailure.alert(112)) { try scene.overTLS(TLSOffer(serverName: stranger)) }
+        }
+      }
+      #expect(scene.daemon.log.contains("ERROR \(line); the file before it stays in use\n"))
+      #expect(scene.daemon.log.components(separatedBy: line).count == 2)
     }
   }
 

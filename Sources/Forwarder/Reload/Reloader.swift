@@ -134,11 +134,12 @@ package final class Reloader {
     let (path, surroundings, loop) = (path, forwarder.surroundings, forwarder.loop)
     let earlier = forwarder.preparation
     let texts = forwarder.ruleParts.lists.texts
+    let (files, wallTime) = (forwarder.clients.encrypted?.files, loop.wallTime)
     loop.startTask { [self] in
       take(
         reason == .file
           ? await BlockingTask.value("reload", on: loop) {
-            Reading(path, numbers, surroundings, texts, after: earlier)
+            Reading(path, numbers, surroundings, texts, files, at: wallTime, after: earlier)
           }
           : await inBackground("reload", on: loop) { Reading(numbers, surroundings, texts, after: earlier) })
     }
@@ -146,7 +147,8 @@ package final class Reloader {
 
   private func take(_ reading: Reading) {
     for warning in reading.warnings { logger.warning("\(warning)") }
-    report.warnings = reading.warnings
+    // The encrypted listeners log theirs.
+    report.warnings = reading.warnings + (reading.renewal?.faults ?? [])
     guard !forwarder.isStopping else { return abandon() }
     do throws(StartError) {
       guard let preparation = reading.preparation else { return refuse(reading.mistakes) }
@@ -161,7 +163,7 @@ package final class Reloader {
       former.append(WeakConfiguration(configuration: forwarder.resolver.assumeIsolated { $0.configuration }))
       let old = OldTables(forwarder.preparation)
       outcome = (.info, "configuration reloaded")
-      forwarder.use(preparation, providers)
+      forwarder.use(preparation, providers, reading.renewal)
       finish(terms, old)
     } catch { refuse(["\(error)"]) }
   }
@@ -301,23 +303,26 @@ private struct Reading: Sendable {
   var fixedKeys: [String] = []
   /// Nil if there are mistakes.
   var preparation: Preparation?
+  /// The files of the encrypted listeners; nil if they were not read.
+  var renewal: EncryptedFiles.Renewal?
 
-  /// Reads the configuration file and the hosts file. Blocks.
+  /// Reads the configuration file, the hosts file and the files of the encrypted listeners. Blocks.
   ///
   /// A hosts file that was already unreadable is not a mistake: there is nothing of it to lose.
+  ///
+  /// - Parameters:
+  ///   - files: those in use; nil without encrypted listeners.
+  ///   - wallTime: seconds since 1970.
   init(
     _ path: String, _ numbers: ServiceNumbers, _ surroundings: Preparation.Surroundings, _ texts: ListTexts,
-    after earlier: Preparation
+    _ files: EncryptedFiles?, at wallTime: Int64, after earlier: Preparation
   ) {
     do throws(Mistakes) {
       let loaded = try Configuration.load(path: path)
       warnings = loaded.warnings.map(\.description)
       var configuration = loaded.configuration
       fixedKeys = configuration.keepFixed(of: earlier.configuration)
-      // The listeners go on with the files before.
-      do throws(EncryptedFiles.Faults) { _ = try EncryptedFiles(configuration.encrypted) } catch {
-        warnings += error.lines.map { "\(path): \($0); the files before it stay in use" }
-      }
+      renewal = files?.renewed(configuration.encrypted, at: wallTime)
       do throws(StartError) {
         preparation = try Preparation(
           configuration, numbers, surroundings, lists: (texts, earlier.plan.lists),
