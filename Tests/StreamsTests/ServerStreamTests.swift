@@ -175,6 +175,34 @@ private func stream(
     }
   }
 
+  @Test(arguments: [0x0303, 0x0304])
+  func `a renewed certificate with another kind of key is served with its own key`(version: Int) throws {
+    let folder = TemporaryFolder()
+    let certificates = try TestCertificates(in: folder)
+    func renewed(_ name: String, _ kind: String) throws -> CertificatePair {
+      try certificates.make(name, for: "DNS:dns.test", key: kind)
+      return try CertificatePair(
+        certificates: #require(folder.read("\(name).pem")), key: #require(folder.read("\(name).key")), name: nil)
+    }
+    let server = try #require(try TLSServer(renewed("first", "ec"), protocols: []))
+    try onLoop { loop in
+      for (name, kind) in [("second", "rsa:2048"), ("third", "ec"), ("fourth", "rsa:2048")] {
+        #expect(server.use(try renewed(name, kind)))
+        let (own, other) = try pair()
+        let subject = Outcome()
+        // The handshake fails if the key is not that of the certificate.
+        DispatchQueue.global().async {
+          subject.set((Array((PeerClient(other, version: version)?.subject ?? "failed").utf8), true))
+        }
+        let reports = Reports()
+        let stream = stream(own, server, on: loop, reports)
+        #expect(await loop.until { subject.value != nil })
+        #expect(subject.value?.octets == Array("/CN=\(name)".utf8))
+        stream.close()
+      }
+    }
+  }
+
   @Test func `a handshake that takes too long ends the stream`() throws {
     let server = try makeServer()
     try onLoop { loop in

@@ -56,15 +56,6 @@ package final class ClientStream: ClientTLS {
   /// The version that both sides speak, as it stands on the wire.
   package var version: Int { Int(SSL_version(tls)) }
 
-  /// The subject of the server's certificate, such as `/CN=dns.test`.
-  package var subject: String {
-    guard let certificate = SSL_get1_peer_certificate(tls) else { return "" }
-    defer { X509_free(certificate) }
-    var text = [CChar](repeating: 0, count: 256)
-    X509_NAME_oneline(X509_get_subject_name(certificate), &text, Int32(text.count))
-    return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-  }
-
   /// Sends everything; false if the server does not take it.
   package func write(_ octets: [UInt8], milliseconds: Int32 = 10_000) -> Bool {
     guard !octets.isEmpty else { return true }

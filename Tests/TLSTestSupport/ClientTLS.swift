@@ -72,6 +72,15 @@ package class ClientTLS {
     return String(decoding: UnsafeBufferPointer(start: name, count: Int(length)), as: UTF8.self)
   }
 
+  /// The subject of the server's certificate, such as `/CN=dns.test`.
+  package var subject: String {
+    guard let certificate = SSL_get1_peer_certificate(tls) else { return "" }
+    defer { X509_free(certificate) }
+    var text = [CChar](repeating: 0, count: 256)
+    X509_NAME_oneline(X509_get_subject_name(certificate), &text, Int32(text.count))
+    return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
   /// Whether the server has resumed the session that was offered.
   package var isResumed: Bool { SSL_session_reused(tls) == 1 }
 
