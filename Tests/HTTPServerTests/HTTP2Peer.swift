@@ -28,6 +28,8 @@ final class HTTP2Peer {
   private(set) var frames: [Frame] = []
   private(set) var answers: [Int32: Answer] = [:]
   private(set) var hasEnded = false
+  /// Whether it acknowledges settings; the server does not hold them against it before.
+  var acknowledges = true
 
   /// Owns the socket; sends the preface and empty settings.
   init(_ descriptor: Int32) {
@@ -134,8 +136,7 @@ final class HTTP2Peer {
       answers[frame.stream, default: Answer()].fields = inflate(frame.payload)
       if frame.flags & 1 != 0 { answers[frame.stream]?.isWhole = true }
     case 3: answers[frame.stream, default: Answer()].resetCode = frame.payload.reduce(0) { $0 << 8 | UInt32($1) }
-    // Settings are acknowledged.
-    case 4 where frame.flags & 1 == 0: send(4, 1, 0, [])
+    case 4 where frame.flags & 1 == 0 && acknowledges: send(4, 1, 0, [])
     default: break
     }
   }

@@ -54,16 +54,20 @@ private final class Scene {
   let handler = Handler()
   let server: HTTP2Server
   private var observers: [Observer] = []
-  private let buffer = ReadBuffer(capacity: 16_384)
+  private let buffer: ReadBuffer
 
-  init(on loop: EventLoop) {
+  /// - Parameter readSize: octets that the server reads at once.
+  init(on loop: EventLoop, readSize: Int = 16_384) {
     self.loop = loop
+    buffer = ReadBuffer(capacity: readSize)
     server = HTTP2Server(on: loop, handler: handler)
   }
 
-  func connect(patience: StreamPatience? = nil) async throws -> (HTTP2Peer, Observer) {
+  /// - Parameter room: octets that the kernel takes for a client that reads none; nil for the usual ones.
+  func connect(patience: StreamPatience? = nil, room: Int32? = nil) async throws -> (HTTP2Peer, Observer) {
     var descriptors: [Int32] = [0, 0]
     try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &descriptors) == 0)
+    if var room { setsockopt(descriptors[0], SOL_SOCKET, SO_SNDBUF, &room, socklen_t(MemoryLayout<Int32>.size)) }
     _ = fcntl(descriptors[0], F_SETFL, O_NONBLOCK)
     let observer = Observer()
     observers.append(observer)
@@ -349,6 +353,51 @@ extension HTTP2Peer {
       #expect(await scene.until(peer) { peer.answers[201]?.resetCode == 7 || peer.hasEnded })
       #expect(scene.handler.later.count == 100)
       _ = observer
+    }
+  }
+
+  /// nghttp2 counts these itself, and has 64 at most.
+  @Test(arguments: [4, 6] as [UInt8], [(60, false), (70, true)])
+  func `has at most 64 acknowledgements waiting`(
+    type: UInt8, flood: (count: Int, ends: Bool)
+  ) throws {
+    try onLoop { loop in
+      let scene = Scene(on: loop)
+      let (peer, observer) = try await scene.connect()
+      // SETTINGS have no content here, PING eight octets.
+      let payload = [UInt8](repeating: 0, count: type == 6 ? 8 : 0)
+      peer.send((0..<flood.count).flatMap { _ in HTTP2Peer.frame(type, 0, 0, payload) })
+      #expect(!peer.isCongested)
+      if flood.ends {
+        #expect(await loop.until { observer.hasEnded })
+      } else {
+        // One more SETTINGS came before these.
+        let count = flood.count + (type == 4 ? 1 : 0)
+        #expect(await scene.until(peer) { peer.frames.count { $0.type == type && $0.flags == 1 } == count })
+        #expect(!observer.hasEnded)
+      }
+    }
+  }
+
+  /// A write of the server has 1,260 resets, so that the rest of them waits.
+  @Test(arguments: [(2_000, false), (2_500, true)])
+  func `has at most a thousand frames waiting that it does not read`(streams: Int, ends: Bool) throws {
+    try onLoop { loop in
+      let scene = Scene(on: loop, readSize: 65_536)
+      let (peer, observer) = try await scene.connect(room: 4_096)
+      peer.acknowledges = false
+      for index in 0..<100 as Range<Int32> { peer.request(1 + 2 * index, "/later") }
+      #expect(await scene.until(peer) { scene.handler.later.count == 100 })
+      // Requests beyond a limit that it has not acknowledged are refused, each with a frame: GET, https and / by their
+      // numbers in the table (RFC 7541 appendix A).
+      peer.send((0..<streams).flatMap { HTTP2Peer.frame(1, 5, Int32(201 + 2 * $0), [0x82, 0x87, 0x84]) })
+      #expect(!peer.isCongested)
+      if ends {
+        #expect(await loop.until { observer.hasEnded })
+      } else {
+        #expect(await scene.until(peer) { peer.answers.values.count { $0.resetCode == 7 } == streams })
+        #expect(!observer.hasEnded)
+      }
     }
   }
 
