@@ -2,6 +2,7 @@
 
 import CHTTP2
 import Glibc
+import HTTPMessage
 
 /// A request and its answer. Its server uses the object again for another request, which has another `number`: who answers
 /// later compares it.
@@ -94,9 +95,9 @@ public final class HTTP2Exchange {
     isSent = isHead
     if !isHead { answer.append(contentsOf: body) }
     connection.server.withDate { date in
-      withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 32) { digits in
-        let statusEnd = HTTP2Exchange.write(status, to: digits, at: 0)
-        let lengthEnd = HTTP2Exchange.write(body.count, to: digits, at: statusEnd)
+      withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 2 * DecimalDigits.longest) { digits in
+        let statusEnd = DecimalDigits.write(status, to: digits)
+        let lengthEnd = DecimalDigits.write(body.count, to: digits, at: statusEnd)
         withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: 6) { list in
           var count = 0
           func add(_ name: StaticString, _ value: UnsafeBufferPointer<UInt8>) {
@@ -130,24 +131,6 @@ public final class HTTP2Exchange {
         }
       }
     }
-  }
-
-  /// Writes a number in decimal digits; returns where it ends.
-  private static func write(_ number: Int, to digits: UnsafeMutableBufferPointer<UInt8>, at begin: Int) -> Int {
-    var end = begin + 1
-    var rest = number / 10
-    while rest > 0 {
-      end += 1
-      rest /= 10
-    }
-    rest = number
-    var place = end
-    repeat {
-      place -= 1
-      digits[place] = UInt8(ascii: "0") + UInt8(rest % 10)
-      rest /= 10
-    } while place > begin
-    return end
   }
 
   /// Copies the next octets of the answer's body for nghttp2; returns their number, and whether they are the last ones.

@@ -99,11 +99,9 @@ struct ResponseWriter {
   }
 
   private mutating func append(_ number: Int) {
-    var divisor = 1
-    while number / divisor >= 10 { divisor *= 10 }
-    while divisor > 0 {
-      octets.append(UInt8(ascii: "0") + UInt8(number / divisor % 10))
-      divisor /= 10
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: DecimalDigits.longest) { digits in
+      let end = DecimalDigits.write(number, to: digits)
+      octets.append(contentsOf: UnsafeBufferPointer(rebasing: digits[..<end]))
     }
   }
 
