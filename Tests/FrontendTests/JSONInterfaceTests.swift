@@ -124,7 +124,7 @@ private func refusal(_ text: String) -> String? {
     try JSONDialect(flavour: .generic, path: "/resolve").answer(
       to: question,
       from: HTTPResponse(
-        status: 200, contentType: JSONAnswer.contentType, body: Array(JSONAnswer.text(of: octets).utf8)))
+        status: 200, contentType: "\(DoHMediaType.json)", body: Array(JSONAnswer.text(of: octets).utf8)))
   }
 
   /// The types and texts of the fuzzer's corpus.

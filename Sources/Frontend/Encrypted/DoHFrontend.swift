@@ -191,9 +191,9 @@ private final class DoHQuery: StreamClient {
     withUnsafeTemporaryAllocation(of: UInt8.self, capacity: CacheControl.longest) { buffer in
       let length = CacheControl.write(for: response, into: buffer)
       let cacheControl = UnsafeBufferPointer(rebasing: UnsafeBufferPointer(buffer)[..<length])
-      guard isJSON else { return answer(contentType: "application/dns-message", cacheControl, response) }
+      guard isJSON else { return answer(contentType: DoHMediaType.message, cacheControl, response) }
       Array(JSONAnswer.text(of: Array(response)).utf8).withUnsafeBufferPointer {
-        answer(contentType: "application/dns-json", cacheControl, $0)
+        answer(contentType: DoHMediaType.json, cacheControl, $0)
       }
     }
     end()

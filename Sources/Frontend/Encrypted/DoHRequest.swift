@@ -33,6 +33,14 @@ package struct DoHRequestHead {
   }
 }
 
+/// Media types of requests and answers.
+package enum DoHMediaType {
+  /// A DNS message (RFC 8484 section 6).
+  package static var message: StaticString { @_noAllocation get { "application/dns-message" } }
+  /// An answer of the JSON interface.
+  package static var json: StaticString { @_noAllocation get { "application/dns-json" } }
+}
+
 /// Bounds of requests.
 package enum DoHLimit {
   /// The most characters of `dns=`: 2,048 octets, and no query is longer in practice.
@@ -112,13 +120,13 @@ package enum DoHRequest {
     octets.count == word.octets.count && octets.begins(with: word.octets)
   }
 
-  /// Whether a media type is `application/dns-message`, in any case and with any parameters (RFC 9110 section 8.3.1).
+  /// Whether a media type is that of a DNS message, in any case and with any parameters (RFC 9110 section 8.3.1).
   @_noAllocation
   private static func isMessage(_ contentType: UnsafeBufferPointer<UInt8>) -> Bool {
     var (start, end) = (0, contentType.offset(of: UInt8(ascii: ";")))
     while start < end, isBlank(contentType[start]) { start += 1 }
     while end > start, isBlank(contentType[end - 1]) { end -= 1 }
-    return contentType.part(start, end).isEqual(inAnyCase: ("application/dns-message" as StaticString).octets)
+    return contentType.part(start, end).isEqual(inAnyCase: DoHMediaType.message.octets)
   }
 
   @_noAllocation

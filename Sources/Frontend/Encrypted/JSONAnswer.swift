@@ -5,9 +5,6 @@ import JSON
 
 /// Writes responses for the JSON interface.
 package enum JSONAnswer {
-  /// The media type of the text.
-  package static let contentType = "application/dns-json"
-
   /// The text of a response: `Status` (the RCODE with its extension), the flags, `Question`, and `Answer` and `Authority`
   /// where they have records; of the OPT record `edns_client_subnet` with the scope, and `extended_dns_errors`.
   ///
