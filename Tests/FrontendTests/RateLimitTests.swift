@@ -203,22 +203,30 @@ import Testing
     for transport in QueryTransport.streams { for _ in 0..<1000 { #expect(delay(scene, transport, at: 1) == 0) } }
   }
 
-  @Test func `delayed queries take at most 4 MiB, and each one is answered in its time`() {
+  @Test func `delayed queries take at most 4 MiB, an eighth of it for a client, and are answered in their time`() {
     let loop = SimulatedLoop()
     let delayed = DelayedQueries(on: loop)
     var answered: [Int] = []
-    func add(_ count: Int, for seconds: Int64) -> Bool {
+    func add(_ count: Int, of client: UInt64, for seconds: Int64) -> Bool {
       [UInt8](repeating: 7, count: count).withUnsafeBufferPointer {
-        delayed.add($0, delayedBy: seconds * 1_000_000_000) { answered.append($0.count) }
+        delayed.add($0, of: ClientKey(value: client), delayedBy: seconds * 1_000_000_000) { answered.append($0.count) }
       }
     }
-    #expect(add(DelayLimit.octets - 100, for: 2))
-    #expect(add(100, for: 1))
-    #expect(!add(1, for: 1))
+    let most = DelayLimit.octetsOfClient
+    #expect(most * 8 == 4 << 20)
+    #expect(add(most - 100, of: 1, for: 2))
+    #expect(add(100, of: 1, for: 1))
+    #expect(!add(1, of: 1, for: 1))
+    for client in 2...8 as ClosedRange<UInt64> { #expect(add(most, of: client, for: 2)) }
+    // Then there is no room for any client.
+    #expect(!add(1, of: 9, for: 1))
     loop.advance(by: .seconds(1))
     #expect(answered == [100])
-    #expect(add(99, for: 1))
+    #expect(!add(1, of: 2, for: 1))
+    #expect(add(99, of: 1, for: 1))
+    #expect(add(1, of: 9, for: 1))
     loop.advance(by: .seconds(1))
-    #expect(answered.sorted() == [99, 100, DelayLimit.octets - 100])
+    #expect(answered.sorted() == [1, 99, 100, most - 100] + [Int](repeating: most, count: 7))
+    #expect(add(most, of: 1, for: 1))
   }
 }

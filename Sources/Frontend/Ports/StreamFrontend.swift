@@ -87,7 +87,7 @@ package final class StreamFrontend {
     guard delay != 0 else { return answer(message, from: client, over: transport, since: now) }
     defer { if path.hasUnreported(now: now) { wakeResolver() } }
     guard delay != BucketLimit.refused else { return client.refuseExcess() }
-    let isTaken = delayed.add(message, delayedBy: delay) { [self] message in
+    let isTaken = delayed.add(message, of: ClientKey(client.client), delayedBy: delay) { [self] message in
       guard client.isOpen else { return client.discard() }
       answer(message, from: client, over: transport, since: now)
     }
