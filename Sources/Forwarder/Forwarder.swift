@@ -342,14 +342,11 @@ package final class Forwarder {
   private func addresses(ofListHost host: String) async -> [IPAddress] {
     if let address = IPAddress(text: host) { return nat64.reach([address]) }
     guard let name = DomainName(text: host)?.lowercased else { return [] }
-    var addresses: [IPAddress] = []
+    var found: [IPAddress] = []
     for type in [RecordType.a, .aaaa] {
-      let question = Question(name: name, type: type)
-      let answer = await answer(to: question, decision(name, type, withLists: false), fresh: false)
-      let records = answer.response.message(to: question)?.answers ?? []
-      addresses += records.filter { $0.type == type }.compactMap { IPAddress(octets: $0.rdata) }
+      found += await addresses(type, of: name, decision(name, type, withLists: false), fresh: false) ?? []
     }
-    return nat64.reach(addresses)
+    return nat64.reach(found)
   }
 
   /// The network provides these search domains: logs what they mean, and has the tables rebuilt if they differ.
@@ -412,18 +409,28 @@ package final class Forwarder {
   /// arrive, which it can do once; needs no bound socket. Nil if an address type has no answer.
   package func addressesElsewhere(of name: DomainName) -> [IPAddress]? {
     let found = runLoop { [self] in
-      var addresses: [IPAddress] = []
+      var found: [IPAddress] = []
       for type in [RecordType.a, .aaaa] {
-        let question = Question(name: name, type: type)
-        let answer = await answer(to: question, .route(Route.Number.standard), fresh: true)
-        guard let message = answer.response.message(to: question),
-          message.responseCode == .noError || message.responseCode == .nxDomain
-        else { return nil as [IPAddress]? }
-        addresses += message.answers.filter { $0.type == type }.compactMap { IPAddress(octets: $0.rdata) }
+        guard let some = await addresses(type, of: name, .route(Route.Number.standard), fresh: true) else {
+          return nil as [IPAddress]?
+        }
+        found += some
       }
-      return addresses
+      return found
     }
     return found ?? nil
+  }
+
+  /// The addresses of one type that a name has; nil without an answer.
+  private func addresses(
+    _ type: RecordType, of name: DomainName, _ decision: RouteDecision, fresh: Bool
+  ) async -> [IPAddress]? {
+    let question = Question(name: name, type: type)
+    let answer = await answer(to: question, decision, fresh: fresh)
+    guard let message = answer.response.message(to: question),
+      message.responseCode == .noError || message.responseCode == .nxDomain
+    else { return nil }
+    return message.answers.filter { $0.type == type }.compactMap { IPAddress(octets: $0.rdata) }
   }
 
   private func answer(to question: Question, _ decision: RouteDecision, fresh: Bool) async -> ResolvedAnswer {
