@@ -84,15 +84,7 @@ final class ClientSide {
     _ listen: Configuration.Listen, _ logger: Logger, makePort: (UDPSocket) throws -> UDPPort
   ) throws(StartError) -> ListeningSockets {
     let streams = ListeningSockets.Streams(loop: loop, table: connections) { [frontend] in frontend.accept($0, $1) }
-    var endpoints: [SocketAddress] = []
-    for endpoint in listen.addresses {
-      let address = SocketAddress(endpoint)
-      if endpoint.zone == nil || address.scope != 0 {
-        endpoints.append(address)
-      } else if inherited.isEmpty {
-        logger.warning("not listening on \(endpoint): this machine has no such interface")
-      }
-    }
+    let endpoints = SocketAddress.existing(listen.addresses, inherited.isEmpty ? logger : nil)
     let sockets =
       inherited.isEmpty
       ? try ListeningSockets(binding: endpoints, streams, logger)
@@ -207,6 +199,20 @@ final class ClientSide {
     }
     if let refused = preparation.encrypted?.tables.access.takeRefused(now: now) {
       occasional.log(.info, reason: "encrypted.allow", now: now, refused.text)
+    }
+  }
+}
+
+extension SocketAddress {
+  /// The addresses to listen on: without those whose interface this machine does not have.
+  ///
+  /// - Parameter logger: gets a line for each of these; nil for no lines.
+  static func existing(_ endpoints: [Endpoint], _ logger: Logger?) -> [SocketAddress] {
+    endpoints.compactMap { endpoint in
+      let address = SocketAddress(endpoint)
+      guard endpoint.zone != nil, address.scope == 0 else { return address }
+      logger?.warning("not listening on \(endpoint): this machine has no such interface")
+      return nil
     }
   }
 }

@@ -65,15 +65,12 @@ final class EncryptedSide {
         (.dot, encrypted.dot), (.doh, encrypted.doh), (.dohPlain, encrypted.dohPlain),
       ]
       for (service, endpoints) in services {
-        for endpoint in endpoints {
-          let address = SocketAddress(endpoint)
+        for address in SocketAddress.existing(endpoints, logger) {
           do throws(ListenError) {
             let bound = try frontend.listen(on: address, as: service)
             addresses.append(ListeningAddress(address: bound, service: service.rawValue))
           } catch {
-            guard address.family == AF_INET6, [EADDRNOTAVAIL, EAFNOSUPPORT, EINVAL].contains(error.code) else {
-              throw .listen(error)
-            }
+            guard error.isMissingIPv6 else { throw .listen(error) }
             logger.warning("not listening on \(error.reason)")
           }
         }

@@ -21,6 +21,9 @@ public struct ListenError: Error, Sendable {
     self.code = code
   }
 
+  /// Whether this machine does not have the IPv6 address, or no IPv6 at all. The other addresses can be served.
+  public var isMissingIPv6: Bool { address.family == AF_INET6 && (code == EADDRNOTAVAIL || code == EAFNOSUPPORT) }
+
   /// The human-readable reason: `udp 127.0.0.1:53: Address already in use`.
   public var reason: String { "\(transport) \(address): \(String(cString: strerror(code)))" }
 }

@@ -72,9 +72,7 @@ package struct ListeningSockets {
         datagrams.append(datagram)
         self.streams.append(stream)
       } catch {
-        guard endpoint.family == AF_INET6, error.code == EADDRNOTAVAIL || error.code == EAFNOSUPPORT else {
-          throw .listen(error)
-        }
+        guard error.isMissingIPv6 else { throw .listen(error) }
         logger.warning("not listening on \(error.reason)")
       }
     }
