@@ -18,8 +18,13 @@ public struct EncryptedFiles: Sendable {
 
   /// What is wrong with the files.
   public struct Faults: Error, Hashable, Sendable {
-    /// A line for each fault: key, path, what is wrong, what is expected. Never empty.
-    public let lines: [String]
+    /// The fault of certificate and key: key, path, what is wrong, what is expected.
+    var pair: String?
+    /// That of the tokens, in the same form.
+    var tokens: String?
+
+    /// For the log; empty if both can be used.
+    public var lines: [String] { [pair, tokens].compactMap { $0 } }
   }
 
   /// Reads the files. Blocks, so do not call it on a loop.
@@ -28,8 +33,8 @@ public struct EncryptedFiles: Sendable {
   public init(
     _ encrypted: Configuration.Encrypted, environment: Configuration.Environment = Configuration.processEnvironment
   ) throws(Faults) {
-    let (files, lines) = EncryptedFiles.read(encrypted, environment, instead: nil)
-    guard lines.isEmpty else { throw Faults(lines: lines) }
+    let (files, faults) = EncryptedFiles.read(encrypted, environment, instead: nil)
+    guard faults == Faults() else { throw faults }
     self = files
   }
 
@@ -37,8 +42,8 @@ public struct EncryptedFiles: Sendable {
   struct Renewal: Sendable {
     /// What is to be used from now on.
     let files: EncryptedFiles
-    /// A line for each fault.
-    let faults: [String]
+    /// Why others are not.
+    let faults: Faults
     /// The number of the files that stay where there is a fault.
     let replaced: Int
   }
@@ -50,12 +55,12 @@ public struct EncryptedFiles: Sendable {
     _ encrypted: Configuration.Encrypted, at now: Int64,
     environment: Configuration.Environment = Configuration.processEnvironment
   ) -> Renewal {
-    var (files, lines) = EncryptedFiles.read(encrypted, environment, instead: self)
+    var (files, faults) = EncryptedFiles.read(encrypted, environment, instead: self)
     if let new = files.pair, let old = pair, new.state(at: now) == .expired, !new.isEqual(old) {
       files.pair = old
-      lines.append("encrypted.certificate_file: has expired" + EncryptedFiles.stays)
+      faults.pair = "encrypted.certificate_file: has expired" + EncryptedFiles.stays
     }
-    return Renewal(files: files, faults: lines, replaced: number)
+    return Renewal(files: files, faults: faults, replaced: number)
   }
 
   private init(_ pair: CertificatePair?, _ tokens: TokenList?, _ encrypted: Configuration.Encrypted) {
@@ -72,9 +77,9 @@ public struct EncryptedFiles: Sendable {
   /// - Parameter old: has what is used in place of what cannot be.
   private static func read(
     _ encrypted: Configuration.Encrypted, _ environment: Configuration.Environment, instead old: EncryptedFiles?
-  ) -> (files: EncryptedFiles, faults: [String]) {
+  ) -> (files: EncryptedFiles, faults: Faults) {
     let credentials = environment("CREDENTIALS_DIRECTORY")
-    var lines: [String] = []
+    var faults = Faults()
     var pair: CertificatePair?
     if encrypted.usesCertificate, let certificateFile = encrypted.certificateFile, let keyFile = encrypted.keyFile {
       do throws(CertificateFault) {
@@ -85,7 +90,7 @@ public struct EncryptedFiles: Sendable {
         pair = old?.pair
         let isKey = error.file == .key
         let place = isKey ? "key_file: \(keyFile)" : "certificate_file: \(certificateFile)"
-        lines.append("encrypted.\(place): \(error)" + (old == nil ? "" : EncryptedFiles.stays))
+        faults.pair = "encrypted.\(place): \(error)" + (old == nil ? "" : EncryptedFiles.stays)
       }
     }
     var tokens: TokenList?
@@ -96,10 +101,10 @@ public struct EncryptedFiles: Sendable {
         // Fewer clients than were meant, not more.
         tokens = old?.tokens ?? TokenList()
         let rest = old?.tokens == nil ? "; until it can be used, no client is accepted" : EncryptedFiles.stays
-        lines.append("encrypted.tokens_file: \(path): \(error)" + (old == nil ? "" : rest))
+        faults.tokens = "encrypted.tokens_file: \(path): \(error)" + (old == nil ? "" : rest)
       }
     }
-    return (EncryptedFiles(pair, tokens, encrypted), lines)
+    return (EncryptedFiles(pair, tokens, encrypted), faults)
   }
 
   /// What clients refuse, or soon will, a line for each key.

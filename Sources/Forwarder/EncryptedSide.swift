@@ -33,7 +33,7 @@ final class EncryptedSide {
   private var isReading = false
   private var mustReadAgain = false
   /// What the log said last about files that cannot be used.
-  private var faults: [String] = []
+  private var faults = EncryptedFiles.Faults()
   private let warningTimer = OwnedTimer()
 
   /// A file that is written in several steps counts when it has not changed for that long.
@@ -166,8 +166,9 @@ final class EncryptedSide {
   }
 
   private func use(_ renewal: EncryptedFiles.Renewal) {
-    for line in renewal.faults where !faults.contains(line) { logger.error("\(line)") }
+    let before = faults
     faults = renewal.faults
+    for line in faults.lines where !before.lines.contains(line) { logger.error("\(line)") }
     let (old, new) = (files, renewal.files)
     files = new
     files.number = old.number + 1
@@ -176,10 +177,16 @@ final class EncryptedSide {
       thread.use(pair)
       logger.info("encrypted: new certificate in use, valid until \(LogTime.text(unixTime: pair.end))")
       warn()
+    } else if before.pair != nil, faults.pair == nil {
+      logger.info("encrypted.certificate_file: in use again")
     }
-    guard new.tokens != old.tokens else { return }
-    guard let tokens = new.tokens else { return logger.info("encrypted: clients need no token") }
-    logger.info("encrypted: \(tokens.labels.count) \(tokens.labels.count == 1 ? "token" : "tokens") in use")
+    if new.tokens == old.tokens {
+      if before.tokens != nil, faults.tokens == nil { logger.info("encrypted.tokens_file: in use again") }
+    } else if let tokens = new.tokens {
+      logger.info("encrypted: \(tokens.labels.count) \(tokens.labels.count == 1 ? "token" : "tokens") in use")
+    } else {
+      logger.info("encrypted: clients need no token")
+    }
   }
 
   /// Says what clients refuse, or soon will, now and once a day.

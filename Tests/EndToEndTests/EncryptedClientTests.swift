@@ -132,6 +132,8 @@ private let laptop = "Laptop-0123456789"
       try scene.daemon.hangUp(expecting: "INFO configuration reloaded in ")
       #expect(try connection.ask("n1.bench.example").data == ["198.18.0.1"])
       #expect(try scene.overTLS(offer(phone)).ask("n1.bench.example").data == ["198.18.0.1"])
+      _ = try lab.folder.write("phone \(phone)\n", to: "tokens")
+      try scene.daemon.waitForLog("INFO encrypted.tokens_file: in use again\n")
       #expect(chmod(path, 0o644) == 0)
       try scene.daemon.waitForLog("other users can access the file (mode 0644)")
       _ = try lab.folder.write("laptop \(laptop)\n", to: "tokens")

@@ -108,6 +108,10 @@ import Testing
       try log.waitForLog("ERROR encrypted.key_file: \(renewal.key): the key is not that of the first certificate")
       try log.waitForLog(stays)
       #expect(try renewal.subject() == "/CN=one")
+      try renewal.install("one", certificate: false)
+      try log.waitForLog("INFO encrypted.certificate_file: in use again\n")
+      try renewal.install("two", certificate: false)
+      try eventually("the same fault") { log.log.components(separatedBy: stays).count == 3 ? true : nil }
       try renewal.install("two", key: false)
       try renewal.wait(for: "/CN=two")
       try renewal.maker.make("other", for: "DNS:other.test")
@@ -121,6 +125,8 @@ import Testing
       try log.waitForLog("ERROR encrypted.certificate_file: \(renewal.certificate): No such file or directory")
       #expect(try renewal.subject() == "/CN=two")
       #expect(try renewal.scene.overTLS().ask("n1.bench.example").data == ["198.18.0.1"])
+      // A renewal ends a fault as well, and has its own line.
+      #expect(log.log.components(separatedBy: "in use again").count == 2)
     }
   }
 

@@ -148,7 +148,7 @@ package final class Reloader {
   private func take(_ reading: Reading) {
     for warning in reading.warnings { logger.warning("\(warning)") }
     // The encrypted listeners log theirs.
-    report.warnings = reading.warnings + (reading.renewal?.faults ?? [])
+    report.warnings = reading.warnings + (reading.renewal?.faults.lines ?? [])
     guard !forwarder.isStopping else { return abandon() }
     do throws(StartError) {
       guard let preparation = reading.preparation else { return refuse(reading.mistakes) }
