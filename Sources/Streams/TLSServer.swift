@@ -10,23 +10,27 @@ public final class TLSServer {
   /// Whether the server goes on with a client that names this server (SNI), or none: otherwise the handshake ends with the
   /// alert `unrecognized_name`, before a certificate is sent.
   public var accepts: (_ serverName: String?) -> Bool = { _ in true }
-  /// The time for the life of ticket keys.
-  var clock: () -> BootInstant = { BootInstant.now }
   /// Of the present certificate. Connections hold theirs.
   private var context: OpaquePointer
   private let emptyRecordsIndex: Int32
   /// The protocols in their form on the wire (RFC 7301 section 3.1).
   private let protocols: [UInt8]
-  private var keys = TicketKeys()
+  private(set) var keys = TicketKeys()
+  private let loop: any Loop
+  /// Ends keys in their time, also if no client comes. Set only while there are keys.
+  private let keyTimer = OwnedTimer()
 
   /// Nil without memory.
   ///
-  /// - Parameter protocols: protocols in order of preference (RFC 7301). The handshake with a client that offers only others
-  ///   fails; a client that offers none is served.
-  public init?(_ pair: CertificatePair, protocols: [String]) {
+  /// - Parameters:
+  ///   - protocols: protocols in order of preference (RFC 7301). The handshake with a client that offers only others fails; a
+  ///     client that offers none is served.
+  ///   - loop: that of the connections.
+  public init?(_ pair: CertificatePair, protocols: [String], on loop: any Loop) {
     guard let (context, index) = TLSServer.makeContext(pair) else { return nil }
     self.context = context
     emptyRecordsIndex = index
+    self.loop = loop
     self.protocols = protocols.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }
     prepare(context)
   }
@@ -110,17 +114,26 @@ public final class TLSServer {
     _ mac: OpaquePointer?, encrypts: Bool
   ) -> Int32 {
     if encrypts {
-      guard var key = keys.forNewTicket(at: clock()) else { return -1 }
-      withUnsafeBytes(of: &key.name) {
+      guard let key = keys.forNewTicket(at: loop.now) else { return -1 }
+      awaitEndOfKey()
+      withUnsafeBytes(of: &key.octets.name) {
         name.update(from: $0.baseAddress!.assumingMemoryBound(to: UInt8.self), count: $0.count)
       }
-      return ctls_use_ticket_key(&key, 1, vector, cipher, mac) == 1 ? 1 : -1
+      return ctls_use_ticket_key(&key.octets, 1, vector, cipher, mac) == 1 ? 1 : -1
     }
-    switch keys.find(name, at: clock()) {
+    switch keys.find(name, at: loop.now) {
     case nil: return 0
-    case .current(var key): return ctls_use_ticket_key(&key, 0, vector, cipher, mac) == 1 ? 1 : -1
+    case .current(let key): return ctls_use_ticket_key(&key.octets, 0, vector, cipher, mac) == 1 ? 1 : -1
     // 2: with a new ticket for the client.
-    case .previous(var key): return ctls_use_ticket_key(&key, 0, vector, cipher, mac) == 1 ? 2 : -1
+    case .previous(let key): return ctls_use_ticket_key(&key.octets, 0, vector, cipher, mac) == 1 ? 2 : -1
+    }
+  }
+
+  private func awaitEndOfKey() {
+    guard !keyTimer.isSet, let end = keys.nextEnd else { return }
+    keyTimer.set(at: end, on: loop, for: self) {
+      $0.keys.endOld(at: $0.loop.now)
+      $0.awaitEndOfKey()
     }
   }
 }

@@ -26,7 +26,7 @@ private final class Fixture {
     let authority = try CertificateAuthority()
     caPath = "\(NSTemporaryDirectory())/simulator-ca-\(UUID().uuidString).pem"
     try write(authority.caCertificate, to: caPath)
-    let tls = TLSServer(authority.pair, protocols: ["http/1.1"])
+    let tls = TLSServer(authority.pair, protocols: ["http/1.1"], on: loop)
     address = try simulator.serve(on: loopback)
     tlsAddress = try simulator.serve(on: loopback, tls: tls)
     thread = LoopThread(running: loop)

@@ -38,9 +38,10 @@ private func pair() throws -> (Int32, Int32) {
   return (descriptors[0], descriptors[1])
 }
 
-private func makeServer(_ protocols: [String] = []) throws -> TLSServer {
+/// - Parameter loop: has the time for the life of ticket keys.
+private func makeServer(_ protocols: [String] = [], on loop: any Loop = SimulatedLoop()) throws -> TLSServer {
   try #require(
-    TLSServer(CertificatePair(certificates: certificate, key: key, name: nil), protocols: protocols))
+    TLSServer(CertificatePair(certificates: certificate, key: key, name: nil), protocols: protocols, on: loop))
 }
 
 private func stream(
@@ -144,12 +145,12 @@ private func stream(
 
   @Test(arguments: [0x0303, 0x0304])
   func `a session is resumed by its ticket until the keys are a day old`(version: Int) throws {
-    let server = try makeServer()
-    let start = BootInstant.now
+    let clock = SimulatedLoop()
+    let server = try makeServer(on: clock)
     try onLoop { loop in
       var session: TLSSession?
-      for (hours, isResumed) in [(0, false), (1, true), (13, true), (60, false)] {
-        server.clock = { start + .seconds(3600 * hours) }
+      for (hours, isResumed) in [(0, false), (1, true), (12, true), (47, false)] {
+        clock.advance(by: .seconds(3600 * hours))
         let (own, other) = try pair()
         let known = session
         let (end, next) = (Outcome(), Kept())
@@ -164,7 +165,7 @@ private func stream(
         let reports = Reports()
         let stream = stream(own, server, on: loop, reports)
         #expect(await loop.until { reports.inputEnds == 1 })
-        #expect(stream.tls?.isResumed == isResumed, "after \(hours) h")
+        #expect(stream.tls?.isResumed == isResumed, "after \(hours) h more")
         stream.write([2])
         stream.finish()
         #expect(await loop.until { end.value != nil })
@@ -172,6 +173,10 @@ private func stream(
         stream.close()
         session = next.session
       }
+      // No client comes any more. The key of the last ticket ends nevertheless, and with it the timer.
+      #expect(server.keys.nextEnd != nil)
+      clock.advance(by: .seconds(24 * 3600))
+      #expect(server.keys.nextEnd == nil && clock.timers.earliest == nil)
     }
   }
 
@@ -184,7 +189,7 @@ private func stream(
       return try CertificatePair(
         certificates: #require(folder.read("\(name).pem")), key: #require(folder.read("\(name).key")), name: nil)
     }
-    let server = try #require(try TLSServer(renewed("first", "ec"), protocols: []))
+    let server = try #require(try TLSServer(renewed("first", "ec"), protocols: [], on: SimulatedLoop()))
     try onLoop { loop in
       for (name, kind) in [("second", "rsa:2048"), ("third", "ec"), ("fourth", "rsa:2048")] {
         #expect(server.use(try renewed(name, kind)))

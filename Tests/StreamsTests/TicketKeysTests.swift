@@ -7,7 +7,7 @@ import Testing
 @testable import Streams
 
 @Suite struct `Keys of tickets` {
-  private func name(of key: ctls_ticket_key) -> [UInt8] { withUnsafeBytes(of: key.name) { Array($0) } }
+  private func name(of key: TicketKeys.Key) -> [UInt8] { withUnsafeBytes(of: key.octets.name) { Array($0) } }
 
   /// The name of the key for new tickets; fails without one.
   private func newest(_ keys: inout TicketKeys, at now: BootInstant) throws -> [UInt8] {
@@ -39,6 +39,21 @@ import Testing
     _ = keys.forNewTicket(at: hours(24))
     #expect(find(first, in: &keys, at: hours(24)) == nil)
     #expect(find(second, in: &keys, at: hours(24)) == true)
+  }
+
+  @Test func `keys end twelve hours and a day after they were made, and are released then`() throws {
+    var keys = TicketKeys()
+    #expect(keys.nextEnd == nil)
+    weak let first = keys.forNewTicket(at: hours(0))
+    #expect(keys.nextEnd == hours(12))
+    keys.endOld(at: hours(12))
+    #expect(keys.nextEnd == hours(24))
+    weak let second = keys.forNewTicket(at: hours(13))
+    #expect(keys.nextEnd == hours(24) && first != nil)
+    keys.endOld(at: hours(24))
+    #expect(keys.nextEnd == hours(25) && first == nil && second != nil)
+    keys.endOld(at: hours(37))
+    #expect(keys.nextEnd == nil && second == nil)
   }
 
   @Test func `a key that was not used for a day is not accepted`() throws {

@@ -94,8 +94,8 @@ package final class EncryptedFrontend {
     (bounds.idle, bounds.bodyOctets, bounds.takesAnyMethod) = (limits.idle, DoHLimit.octets, true)
     http1 = HTTPServer(on: loop, limits: bounds) { doh.handle($0, $1) }
     http2 = HTTP2Server(on: loop, handler: doh)
-    dotTLS = pair.flatMap { TLSServer($0, protocols: ["dot"]) }
-    dohTLS = pair.flatMap { TLSServer($0, protocols: ["h2", "http/1.1"]) }
+    dotTLS = pair.flatMap { TLSServer($0, protocols: ["dot"], on: loop) }
+    dohTLS = pair.flatMap { TLSServer($0, protocols: ["h2", "http/1.1"], on: loop) }
     dotTLS?.accepts = { [weak self] in self?.accepts(serverName: $0) ?? false }
     table.onShortage = { [weak self] in self?.note($0) }
   }

@@ -105,17 +105,17 @@ struct SimulatorCommand: ParsableCommand {
     let loop = try EventLoop()
     let simulator = Simulator(on: loop, service: try makeService(), faults: try makeFaults(), recordLimit: recordLimit)
     let signals = [SIGTERM, SIGINT].map { LoopEvent(on: loop, signal: $0) { loop.stop() } }
-    try open(simulator)
+    try open(simulator, on: loop)
     withExtendedLifetime((simulator, signals)) { loop.run() }
   }
 
   /// Listens on every address and prints one line for each. A client may connect as soon as it reads the line.
-  private func open(_ simulator: Simulator) throws {
+  private func open(_ simulator: Simulator, on loop: EventLoop) throws {
     var tls: TLSServer?
     if !listenTls.isEmpty || caOut != nil {
       let authority = try CertificateAuthority(names: CertificateAuthority.providerNames + tlsName, age: tlsAge)
       if let caOut { try write(authority.caCertificate, to: caOut) }
-      tls = TLSServer(authority.pair, protocols: ["http/1.1"])
+      tls = TLSServer(authority.pair, protocols: ["http/1.1"], on: loop)
     }
     for address in listen { say("http", try simulator.serve(on: address).description) }
     for address in listenTls { say("https", try simulator.serve(on: address, tls: tls).description) }
