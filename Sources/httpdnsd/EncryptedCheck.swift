@@ -1,4 +1,4 @@
-// EncryptedCheck.swift -- what `httpdnsd doctor` finds at the encrypted listeners: what phones mind and do not say.
+// EncryptedCheck.swift -- what `httpdnsd doctor` finds at the encrypted listeners: what phones and proxies mind and do not say.
 
 import Ciphers
 import Configuration
@@ -20,7 +20,7 @@ struct EncryptedCheck {
   /// The name without its final dot; nil without one.
   private let name: String?
 
-  /// Tries each listener with TLS. Takes as long as the slowest one.
+  /// Tries each listener, one after the other.
   ///
   /// - Parameter resolve: the addresses of a name as others see them; nil if that is unknown.
   init(_ configuration: Configuration, resolve: (DomainName) -> [IPAddress]?) {
@@ -30,12 +30,6 @@ struct EncryptedCheck {
       files = nil
       for line in error.lines { add(geteuid() == 0 ? .problem : .note, line) }
     }
-    guard encrypted.usesCertificate else { return }
-    let trust: TrustStore
-    do throws(TrustFailure) { trust = try TrustStore.load(extra: "") } catch {
-      add(.note, "not tried: this system has no certificates of authorities")
-      return
-    }
     let token = files?.tokens.flatMap { tokens in
       tokens.labels.first.flatMap { tokens.token(of: $0).map { String(decoding: $0.reveal, as: UTF8.self) } }
     }
@@ -43,10 +37,16 @@ struct EncryptedCheck {
       add(.note, "not tried: there is no token that can be read")
       return
     }
-    for endpoint in encrypted.dot { attempt(.dot, endpoint, trust, token: token) }
-    for endpoint in encrypted.doh {
-      attempt(.doh(path: encrypted.path + (token.map { "/\($0)" } ?? "")), endpoint, trust, token: nil)
+    let path = encrypted.path + (token.map { "/\($0)" } ?? "")
+    for endpoint in encrypted.dohPlain { attempt(.dohPlain(path: path), endpoint, nil, token: nil) }
+    guard encrypted.usesCertificate else { return }
+    let trust: TrustStore
+    do throws(TrustFailure) { trust = try TrustStore.load(extra: "") } catch {
+      add(.note, "not tried with TLS: this system has no certificates of authorities")
+      return
     }
+    for endpoint in encrypted.dot { attempt(.dot, endpoint, trust, token: token) }
+    for endpoint in encrypted.doh { attempt(.doh(path: path), endpoint, trust, token: nil) }
     checkAddresses(of: encrypted.name, resolve)
     checkDiscovery(configuration)
   }
@@ -55,9 +55,11 @@ struct EncryptedCheck {
     findings.append(MachineCheck.Finding(part: place, result: result, text: text))
   }
 
-  /// - Parameter token: for the server's name; nil for none.
+  /// - Parameters:
+  ///   - trust: nil without TLS.
+  ///   - token: for the server's name; nil for none.
   private mutating func attempt(
-    _ service: EncryptedTrial.Service, _ endpoint: Endpoint, _ trust: TrustStore, token: String?
+    _ service: EncryptedTrial.Service, _ endpoint: Endpoint, _ trust: TrustStore?, token: String?
   ) {
     let target = Healthcheck.target(of: SocketAddress(endpoint))
     guard endpoint.port != 0 else { return add(.note, "not tried: the port is 0", at: service.word) }
@@ -67,10 +69,14 @@ struct EncryptedCheck {
     }
     let expected = name.map { name in token.map { "\($0).\(name)" } ?? name } ?? target.host
     let shown = name.map { token == nil ? $0 : "TOKEN.\($0)" } ?? target.host
-    if let objection = EncryptedTrial(service: service, address: target, name: expected, trust: trust).objection() {
+    let objection = EncryptedTrial(service: service, address: target, name: expected, trust: trust).objection()
+    if objection == EncryptedTrial.notAllowed {
+      // Clients that the proxy names may be.
+      add(.note, "not tried: \(EncryptedTrial.notAllowed)", at: place)
+    } else if let objection {
       add(.problem, token.map { objection.split(separator: $0).joined(separator: "TOKEN") } ?? objection, at: place)
     } else {
-      add(.ok, "answers a strict client as \(shown)", at: place)
+      add(.ok, "answers a \(trust == nil ? "proxy" : "strict client") as \(shown)", at: place)
     }
   }
 

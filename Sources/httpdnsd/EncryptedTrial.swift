@@ -13,22 +13,34 @@ struct EncryptedTrial {
     case dot
     /// With the path of the requests, and a token if clients need one.
     case doh(path: String)
+    /// The same without TLS.
+    case dohPlain(path: String)
 
-    var word: String { if case .dot = self { "DoT" } else { "DoH" } }
+    var word: String {
+      switch self {
+      case .dot: "DoT"
+      case .doh: "DoH"
+      case .dohPlain: "DoH without TLS"
+      }
+    }
   }
 
   let service: Service
   let address: SocketAddress
-  /// The name, or the address, that the certificate must have. A name is sent as SNI.
+  /// The name, or the address, that the certificate must have, and that requests are for. A name is sent as SNI.
   let name: String
-  let trust: TrustStore
+  /// Nil without TLS.
+  let trust: TrustStore?
+
+  /// The objection where each request names its client, and this one may not ask.
+  static let notAllowed = "this machine is not in encrypted.allow"
 
   /// The most time for one connection.
   private static let time = Duration.seconds(3)
   /// A question that the daemon answers itself.
   private static let question = Question(name: DomainName(text: "localhost")!, type: .a)
 
-  /// What a strict client minds, in one line; nil if it gets its answer.
+  /// What a strict client, or a proxy without TLS, minds, in one line; nil if it gets its answer.
   func objection() -> String? {
     switch service {
     case .dot:
@@ -39,17 +51,24 @@ struct EncryptedTrial {
     case .doh(let path):
       // Browsers want HTTP/2; the question then goes over HTTP/1.1, which is text.
       if let objection = exchange(["h2"], nil, { _ in true }) { return objection }
-      let query = Base64URL.encode(EncryptedTrial.query)
-      let host = name.contains(":") ? "[\(name)]" : name
-      let request = "GET \(path)?dns=\(query) HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n"
-      var status = ""
-      let objection = exchange(["http/1.1"], Array(request.utf8)) { octets in
-        guard let end = octets.firstIndex(of: 13) else { return nil }
-        status = String(decoding: octets[..<end], as: UTF8.self)
-        return status.hasPrefix("HTTP/1.1 200")
-      }
-      return objection == nil || status.isEmpty ? objection : "a query gets \"\(status)\""
+      return ask(path, ["http/1.1"])
+    case .dohPlain(let path): return ask(path, nil)
     }
+  }
+
+  /// Asks over HTTP/1.1.
+  private func ask(_ path: String, _ protocols: [String]?) -> String? {
+    let query = Base64URL.encode(EncryptedTrial.query)
+    let host = name.contains(":") ? "[\(name)]" : name
+    let request = "GET \(path)?dns=\(query) HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n"
+    var status = ""
+    let objection = exchange(protocols, Array(request.utf8)) { octets in
+      guard let end = octets.firstIndex(of: 13) else { return nil }
+      status = String(decoding: octets[..<end], as: UTF8.self)
+      return status.hasPrefix("HTTP/1.1 200")
+    }
+    if status.hasPrefix("HTTP/1.1 403") { return EncryptedTrial.notAllowed }
+    return objection == nil || status.isEmpty ? objection : "a query gets \"\(status)\""
   }
 
   private static var query: [UInt8] { (try? Message.query(question, id: 0).compose()) ?? [] }
@@ -58,15 +77,14 @@ struct EncryptedTrial {
   /// Connects, shakes hands and exchanges octets.
   ///
   /// - Parameters:
-  ///   - protocols: what is offered; the listener has to choose the first one.
+  ///   - protocols: what is offered; the listener has to choose the first one. Nil for no TLS.
   ///   - request: sent after the handshake; nil for nothing.
   ///   - judge: whether the octets so far are the answer; nil if more have to come.
   private func exchange(
-    _ protocols: [String], _ request: [UInt8]?, _ judge: @escaping ([UInt8]) -> Bool?
+    _ protocols: [String]?, _ request: [UInt8]?, _ judge: @escaping ([UInt8]) -> Bool?
   ) -> String? {
-    guard let loop = try? EventLoop(), let client = TLSClient(name, trust, protocols: protocols, resumes: false) else {
-      return "not tried: no memory"
-    }
+    let client = trust.flatMap { TLSClient(name, $0, protocols: protocols ?? [], resumes: false) }
+    guard let loop = try? EventLoop(), client != nil || protocols == nil else { return "not tried: no memory" }
     var objection: String? = "no answer within \(EncryptedTrial.time.components.seconds) s"
     var stream: ByteStream?
     var octets: [UInt8] = []
@@ -84,19 +102,20 @@ struct EncryptedTrial {
       switch result {
       case .failure(let failure): end("no connection: \(String(cString: strerror(failure.systemError)))")
       case .success((let descriptor, _)):
-        guard let connection = client.connection(over: descriptor) else { return end("\"\(name)\" is no name for TLS") }
+        let connection = client?.connection(over: descriptor)
+        guard connection != nil || protocols == nil else { return end("\"\(name)\" is no name for TLS") }
         stream = ByteStream(descriptor, connection, into: buffer, on: loop) { report in
           switch report {
           case .connected:
-            guard connection.chosenProtocol == protocols[0] else {
-              return end("it does not choose \(protocols[0]) (ALPN)")
+            if let first = protocols?.first, connection?.chosenProtocol != first {
+              return end("it does not choose \(first) (ALPN)")
             }
             guard let request else { return end(nil) }
             stream?.write(request)
           case .octets(let some):
             octets += some
             if let isAnswer = judge(octets) { end(isAnswer ? nil : "what it answers is no answer") }
-          case .ended(let failure): end(EncryptedTrial.text(failure, name))
+          case .ended(let failure): end(text(failure, isPlain: protocols == nil))
           case .readTurnEnded, .drained, .inputEnded: break
           }
         }
@@ -108,8 +127,10 @@ struct EncryptedTrial {
   }
 
   /// What a failure means to who runs the listener.
-  private static func text(_ failure: StreamFailure, _ name: String) -> String {
+  private func text(_ failure: StreamFailure, isPlain: Bool) -> String {
     switch failure {
+    case .closed where isPlain, .system where isPlain:
+      "it closes the connection without an answer: is this machine in encrypted.allow?"
     case .handshake(.otherName): "the certificate is not for \(name); clients refuse it"
     case .handshake(.certificate(let reason, isUntrusted: true)):
       "clients do not trust the certificate: \(reason); certificate_file must have the whole chain, and end at an authority "
