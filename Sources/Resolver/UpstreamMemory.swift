@@ -48,19 +48,23 @@ final class UpstreamMemory {
     return reason
   }
 
-  /// Whether no upstream may be asked, since all gave no verdict a moment ago.
+  /// Why no upstream may be asked, since all gave no verdict a moment ago: what the first one said. Nil if one may be asked.
   ///
   /// - Parameter mayAskLocal: whether LocalDNS may answer if no provider did, or is the only upstream.
-  func mayAskNoUpstream(
+  func reasonToAskNone(
     _ asked: ResolverQuestion, _ domain: DomainKey, mayAskLocal: @autoclosure () -> Bool, now: BootInstant
-  ) -> Bool {
-    guard !failures.isEmpty else { return false }
+  ) -> UpstreamFailure? {
+    guard !failures.isEmpty else { return nil }
     var mayAskLocal = mayAskLocal()
+    var first: UpstreamFailure?
     for index in asked.route.providers where asked.configuration.upstreams[index].serves(asked.question) {
-      guard let reason = reasonNotToAsk(asked, at: index, domain, takesTrial: false, now: now) else { return false }
+      guard let reason = reasonNotToAsk(asked, at: index, domain, takesTrial: false, now: now) else { return nil }
       mayAskLocal = mayAskLocal && reason.consequence.leadsToLocalDNS
+      first = first ?? reason
     }
-    return !mayAskLocal || reasonNotToAsk(asked, at: FailureCache.localDNS, domain, takesTrial: false, now: now) != nil
+    guard mayAskLocal else { return first }
+    let local = reasonNotToAsk(asked, at: FailureCache.localDNS, domain, takesTrial: false, now: now)
+    return local == nil ? nil : first ?? local
   }
 
   private func verdicts(of upstream: Int) -> VerdictTimes {

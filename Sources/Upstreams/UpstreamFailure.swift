@@ -209,7 +209,10 @@ extension UpstreamFailure {
   package static let ending = UpstreamFailure(.notReady, "httpdnsd is shutting down", .ours)
   /// One of our own limits prevented the transfer, so LocalDNS's answer does not count.
   package static let limitedBefore = UpstreamFailure(.other, "one of our own limits", .limit)
-  package static let failedLately = UpstreamFailure(.cachedError, "failed a moment ago", .ours)
+  /// A failure of a moment ago, because of which the question is not sent again yet (RFC 9520).
+  package static func remembered(_ failure: UpstreamFailure) -> UpstreamFailure {
+    UpstreamFailure(.cachedError, "failed a moment ago: \(failure.explanation)", .ours)
+  }
   package static let ownProbe = UpstreamFailure(.other, "one of our own probes", .ours)
 }
 
