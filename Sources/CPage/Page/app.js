@@ -146,7 +146,6 @@ function reload() {
 
 function take(sample, id) {
 	const { now } = sample;
-	const recent = SPANS["10m"][1];
 	if (now) {
 		if (view.now && view.now.started !== now.started) {
 			for (const id in SPANS) SPANS[id][1].clear();
@@ -156,23 +155,23 @@ function take(sample, id) {
 		Object.assign(view, { now, since: now.started });
 		past = [...past.filter(({ time }) => time > now.time - 62), now];
 	}
+	const isUrgent = isFirst;
 	// After a break longer than the daemon's ring.
-	if (isFirst && sample.time - sample.seconds > recent.end + 1) reload();
+	if (isFirst && sample.time - sample.seconds > SPANS["10m"][1].end + 1) reload();
 	isFirst = false;
 	lastID = id;
-	view.live = sample;
+	if (view.brokenAt) show($("banner"), false);
+	document.body.classList.remove("old");
+	Object.assign(view, { live: sample, brokenAt: null });
 	for (const [, rows] of Object.values(SPANS)) if (!(sample.time <= rows.end)) rows.add(sample);
-	schedule();
+	schedule(isUrgent);
 }
 
 const stream = new Stream({
 	request: () => ["/dashboard/events", { ...session.headers, ...(lastID && { "Last-Event-ID": lastID }) }],
 	opened() {
 		isFirst = true;
-		view.brokenAt = null;
 		if (!view.hour.isLoaded) reload();
-		show($("banner"), false);
-		document.body.classList.remove("old");
 	},
 	broken(sentence, seconds) {
 		stop(`, trying again in ${seconds} s: ${sentence}`);
@@ -211,10 +210,11 @@ function banner(text) {
 
 // MARK: - Drawing
 
-let [timer, drawnAt, spokenAt] = [null, 0, 0];
+let [timer, drawnAt, spokenAt, isWhole] = [null, 0, Date.now() - 8000, true];
 
+/** Draws soon; `isUrgent`: also with reduced motion, and all plots. */
 function schedule(isUrgent) {
-	if (isUrgent) timer = clearTimeout(timer) ?? null;
+	if (isUrgent) [timer, isWhole] = [clearTimeout(timer) ?? null, true];
 	timer ??= setTimeout(() => requestAnimationFrame(draw), calm.matches && !isUrgent
 		? Math.max(0, drawnAt + 10000 - Date.now()) : 0);
 }
@@ -242,15 +242,18 @@ function draw() {
 		hits: slow("hits", view.quantiles.hit, microsecondsText),
 		misses: slow("misses", view.quantiles.miss, millisecondsText),
 	};
-	// Plots take turns, so that a sample costs little.
-	const turns = Object.keys(plots).sort((a, b) => plots[a].drawnAt - plots[b].drawnAt);
-	turns.forEach((id, place) => plots[id].draw(rows, rows.end ?? time, captions[id],
-		place < (rows.grain ? 1 : 2) && drawnAt - plots[id].drawnAt > rows.grain * 100));
+	// Plots take turns, so that a sample costs little; that of the queries has more of them.
+	const age = (id) => drawnAt - plots[id].drawnAt + (id === "queries" ? 6000 : 0);
+	const next = Object.keys(plots).sort((a, b) => age(b) - age(a))[0];
+	for (const id in plots) {
+		plots[id].draw(rows, rows.end ?? time, captions[id], isWhole || id === next && age(id) > rows.grain * 100);
+	}
+	isWhole = false;
 	drawProviders(view, providers);
 	drawFeatures(view);
 	if (view.hasSession) drawNames(view);
 	const counts = `counts since ${clock(since, "day")}`;
-	const spans = { span: `last ${spanText}, ${clock(time).slice(6)}; ${counts}`, now: `now; ${counts}`, start: counts,
+	const spans = { span: `last ${spanText}; ${counts}`, now: `now; ${counts}`, start: counts,
 		names: `updated every 10 s; ${counts}`, minute: `last 1 min; ${counts}` };
 	for (const node of document.querySelectorAll(".span")) put(node, since && spans[node.dataset.span] || "");
 	document.title = `${words.level === "ok" ? "" : "! "}httpdnsd`;

@@ -37,7 +37,7 @@ export function percentiles(rows) {
 	const most = Math.max(...used.map((row) => row[3]));
 	return [0.5, 0.95, 0.99].map((quantile) => {
 		let [low, high] = [least, most];
-		for (let step = 0; step < 18; step++) {
+		for (let step = 0; step < 14; step++) {
 			const middle = Math.sqrt(low * high);
 			let sum = 0;
 			for (const row of used) sum += row[0] * share(middle, row);
@@ -49,7 +49,7 @@ export function percentiles(rows) {
 
 /**
  * A provider's units at the end of the UTC day, by the rate of the last hour. `units` is the column `units_today`;
- * `limit` 0 is none; `used` are the units of a whole fleet, with which the rate grows.
+ * `limit` 0 means that there is no limit; `used` are the units of a whole fleet, with which the rate grows.
  * Returns {kind: "unknown" | "spent" | "used_up" | "end", units, at, midnight}.
  */
 export function forecast(times, units, limit, now, used = null) {

@@ -109,9 +109,8 @@ export class Plot {
 		this.chart.update();
 	}
 
-	/** Shows rows up to `end`, with a caption; the plot itself changes if it is this one's turn, or has other rows. */
+	/** Shows rows up to `end`, with a caption; the plot itself changes if it is its turn. */
 	draw(rows, end, words, isTurn = true) {
-		const isOther = this.last?.[0] !== rows;
 		this.last = [rows, end, words];
 		const { columns, length } = rows;
 		put(this.caption, words);
@@ -121,7 +120,7 @@ export class Plot {
 			return { node: el("li", swatch, label, figure), figure };
 		}, ({ figure }, series) => put(figure, length ? this.text(series[2](columns, length - 1)) : "–"));
 		if (!this.table.hidden && Date.now() - this.filledAt > 10000) this.fill();
-		if (!this.chart || !this.isVisible || !isTurn && !isOther) return;
+		if (!this.chart || !this.isVisible || !isTurn) return;
 		this.drawnAt = Date.now();
 		this.series.forEach(([, , value], place) => {
 			const { data } = this.chart.data.datasets[place];
