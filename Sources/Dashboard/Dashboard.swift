@@ -75,6 +75,7 @@ package final class Dashboard {
     viewers = Viewers(on: loop)
     viewers.changed = { [weak self] in self?.viewersHaveChanged() }
     sampler.report = { [weak self] in self?.send($0, $1) }
+    sampler.minuteHasPassed = { [weak self] in self?.endOldStreams() }
     sampler.clockHasJumped = { [weak self] in
       self?.viewers.send(PageEvent.notice("The clock was set.", again: true, history: true))
     }
@@ -88,9 +89,11 @@ package final class Dashboard {
 
   /// Ends all streams and sessions.
   ///
-  /// - Parameter reason: a sentence without quotes.
-  package func end(_ reason: String) {
-    let notice = PageEvent.notice(reason, again: false)
+  /// - Parameters:
+  ///   - reason: a sentence without quotes.
+  ///   - again: whether pages may ask for another stream.
+  package func end(_ reason: String, again: Bool) {
+    let notice = PageEvent.notice(reason, again: again)
     viewers.end(notice)
     for reader in readers { reader.tail.end(notice) }
     (readers, sessions) = ([], Sessions())
@@ -208,8 +211,13 @@ package final class Dashboard {
     if !viewers.hasSessions { namesTimer.cancel() }
   }
 
-  private func send(_ sample: Sample, _ statistics: ForwarderStatistics) {
+  /// Ends streams that are too old, and those of sessions that no longer exist.
+  private func endOldStreams() {
     viewers.endOld()
+    for reader in readers where !sessions.has(reader.session, now: loop.now) { reader.tail.end(PageEvent.signedOut) }
+  }
+
+  private func send(_ sample: Sample, _ statistics: ForwarderStatistics) {
     let text = FigureText.sample(sample, offset: sampler.offset, now: present(statistics))
     viewers.send(PageEvent.event("sample", id: sampler.shorts.number, text))
   }

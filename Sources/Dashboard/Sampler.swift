@@ -17,6 +17,8 @@ final class Sampler {
 
   /// Called with each sample of two seconds.
   var report: (Sample, ForwarderStatistics) -> Void = { _, _ in }
+  /// Called once a minute.
+  var minuteHasPassed: () -> Void = {}
   /// Called when the wall clock was set: the times of all rows are others.
   var clockHasJumped: () -> Void = {}
   private(set) var minutes = SampleRing(rows: Sampler.minuteRows)
@@ -68,6 +70,7 @@ final class Sampler {
     if !isWatched, lastShort.time > lastMinute.time { shorts.append(Sample(now, after: lastShort)) }
     lastMinute = now
     if !isWatched { lastShort = now }
+    minuteHasPassed()
   }
 
   private func takeShort() {

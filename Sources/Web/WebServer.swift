@@ -84,15 +84,17 @@ public final class WebServer {
   package func follow(_ settings: Configuration.Web, _ makeDashboard: () -> Dashboard) {
     handler.token = settings.reportToken
     handler.hosts.use(proxied: settings.hosts)
-    if !settings.dashboard { endDashboard("The dashboard was switched off.") }
+    if !settings.dashboard { endDashboard("The dashboard was switched off.", again: false) }
     if settings.dashboard, handler.dashboard == nil { handler.dashboard = makeDashboard() }
   }
 
   /// Ends all streams of the dashboard, which does not exist afterwards.
   ///
-  /// - Parameter reason: a sentence for the pages that are open.
-  package func endDashboard(_ reason: String) {
-    handler.dashboard?.end(reason)
+  /// - Parameters:
+  ///   - reason: a sentence for the pages that are open.
+  ///   - again: whether they may ask for another stream, of a daemon that is started again.
+  package func endDashboard(_ reason: String, again: Bool) {
+    handler.dashboard?.end(reason, again: again)
     handler.dashboard = nil
   }
 

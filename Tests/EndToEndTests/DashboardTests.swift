@@ -286,10 +286,14 @@ import Testing
       ]
       for name in names { try ask(scene.daemon.address, TestQuery(name)) }
       try ask(scene.daemon.address, "n1.bench.example")
+      // The second one is answered without asking again, and has the first one's reason.
+      for _ in 0..<2 { try ask(scene.daemon.address, "servfail.example") }
       let stream = try scene.stream("/events", ("Authorization", "Bearer \(scene.token())"))
       let data = try stream.event("names").data
       #expect(data.utf8.allSatisfy { 0x20...0x7E ~= $0 })
       #expect(data.contains("n1.bench.example.") && data.contains("\"server\":\"127.0.0.1"))
+      let reason = data.firstMatch(of: #/"name":"servfail\.example\.","type":"A","count":2,.*?"reason":"([^"]*)"/#)
+      #expect(reason?.1.hasPrefix("failed a moment ago: ") == true && reason?.1.contains("SERVFAIL") == true, "\(data)")
       #expect(data.contains("img") && data.contains("\\\\000"))
     }
   }

@@ -87,7 +87,7 @@ struct RunCommand: ParsableCommand {
     let signals = [SIGTERM, SIGINT].map { signal in
       LoopEvent(on: forwarder.loop, signal: signal) {
         logger.info("stopping")
-        web?.endDashboard("The daemon stops.")
+        web?.endDashboard("The daemon stops.", again: true)
         forwarder.stop()
         supervision.end()
       }
