@@ -7,14 +7,12 @@ import DNSWire
 import EventLoop
 import Files
 import Frontend
-import Glibc
 import Listener
 import Logging
 import Persistence
 import ServiceManager
 import Streams
 import Telemetry
-import Upstreams
 
 /// Has the listeners' thread, and gives it certificates and tokens as they change. Exists only with an encrypted listener.
 final class EncryptedSide {
