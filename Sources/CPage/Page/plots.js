@@ -56,8 +56,9 @@ export class Plot {
 		} }, "Table");
 		parent.append(el("figure", this.caption, el("div.plot", this.canvas), el("div.under", this.legend, this.button)),
 			this.table);
-		new IntersectionObserver(([entry]) => {
-			this.isVisible = entry.isIntersecting;
+		new IntersectionObserver((entries) => {
+			// Several changes between two frames come at once.
+			this.isVisible = entries.at(-1).isIntersecting;
 			if (this.last) this.draw(...this.last);
 		}).observe(this.canvas);
 		if (window.Chart) this.create();
