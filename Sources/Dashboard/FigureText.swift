@@ -22,9 +22,9 @@ enum FigureText {
 
   static let null = "null"
 
-  /// A number with up to two decimal places; null for NaN.
+  /// A number with up to two decimal places; null for NaN, and for what no counter reaches.
   static func number(_ value: Float) -> String {
-    guard value.isFinite else { return null }
+    guard abs(value) < 1e18 else { return null }
     let whole = value.rounded()
     if whole == value || abs(value) >= 10_000 { return "\(Int64(whole))" }
     return JSONText.seconds(.milliseconds(Int64((Double(value) * 100).rounded() * 10)))
