@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import time
 from dataclasses import dataclass
 
 # The longest that one call of a client may take, in seconds.
@@ -21,6 +22,23 @@ def expect(name: str, expected, got) -> bool:
 def expect_match(name: str, pattern: str, text: str) -> bool:
   """Prints whether a text contains a pattern, which `.` lets go on in the next line; whether it does."""
   return _print_line(name, re.search(pattern, text, re.DOTALL), f"/{pattern}/", text)
+
+
+def expect_soon(name: str, expected, value, seconds: float = 10) -> bool:
+  """Like `expect`, but asks `value` again until it is so, for some time."""
+  return expect(name, expected, _last(value, lambda got: got == expected, seconds))
+
+
+def expect_match_soon(name: str, pattern: str, text, seconds: float = 10) -> bool:
+  """Like `expect_match`, but asks `text` again until it is so, for some time."""
+  return expect_match(name, pattern, _last(text, lambda got: re.search(pattern, got, re.DOTALL), seconds))
+
+
+def _last(value, is_so, seconds: float):
+  deadline = time.monotonic() + seconds
+  while not is_so(got := value()) and time.monotonic() < deadline:
+    time.sleep(0.1)
+  return got
 
 
 def _print_line(name: str, is_so, expected, got) -> bool:
