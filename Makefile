@@ -20,7 +20,7 @@ PLACES   = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' SYSCONFDIR='$(SYSCONFDIR)' UN
 SOURCES  = Package.swift Sources Tests Fuzz
 
 .DEFAULT_GOAL := build
-.PHONY: help run build test test-clock test-clients test-system test-fresh simulate simulate-fleet sanitize check format fuzz bench-setup bench bench-hostile soak chaos compare install uninstall deb clean
+.PHONY: help run build test test-clock test-clients dashboard-pictures test-system test-fresh simulate simulate-fleet sanitize check format fuzz bench-setup bench bench-hostile soak chaos compare install uninstall deb clean
 
 help: ## this list
 	@echo 'Start here: make run, make test. All targets:'
@@ -39,8 +39,11 @@ test: ## install what is missing, build and run every test; TESTS='--filter NAME
 test-clock: ## build and run the tests that judge real time, one at a time (Tests/by-the-clock.txt)
 	@Scripts/test --clock
 
-test-clients: ## kdig, curl, testssl.sh, Chromium, resolved, proxies and forwarders ask over TLS and HTTPS, as root; ONLY='curl ...' for some
+test-clients: ## kdig, curl, testssl.sh, Chromium, resolved, proxies and forwarders ask over TLS and HTTPS, and a browser shows the dashboard, as root; ONLY='curl ...' for some
 	@Scripts/test-clients $(ONLY)
+
+dashboard-pictures: ## make the pictures of docs/dashboard.md again, as root: 9 minutes
+	@Scripts/dashboard-pictures
 
 test-system: ## boot machines and try units, packages, upgrades, a fleet and the image there, as root; ONLY='NAME ...' for some
 	@Scripts/test-system $(ONLY)
