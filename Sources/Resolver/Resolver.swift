@@ -155,9 +155,7 @@ package actor Resolver: RefreshingResolver {
     if let answer = store.freshAnswer(to: asked, entry, now: now) { return replies.send(answer, to: slot) }
     if let entry, entry.isServed(at: now) { return replies.send(given(entry, or: .unserved, asked), to: slot) }
     let domain = DomainKey(of: asked.question.name)
-    if let reason = reasonToAskNone(asked, domain) {
-      return replies.send(given(entry, or: .remembered(reason), asked), to: slot)
-    }
+    if let failure = failureBefore(asked, domain) { return replies.send(given(entry, or: failure, asked), to: slot) }
     let isPinned = refresher?.isOnKeepList(asked.question) ?? false
     let limit =
       !isPinned && admission.isCrowded(domain, free: replies.queries.available)

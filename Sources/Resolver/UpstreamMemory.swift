@@ -48,10 +48,10 @@ final class UpstreamMemory {
     return reason
   }
 
-  /// Why no upstream may be asked, since all gave no verdict a moment ago: what the first one said. Nil if one may be asked.
+  /// The failure of the first upstream, if none may be asked since all gave no verdict a moment ago; nil if one may be asked.
   ///
   /// - Parameter mayAskLocal: whether LocalDNS may answer if no provider did, or is the only upstream.
-  func reasonToAskNone(
+  func failureBefore(
     _ asked: ResolverQuestion, _ domain: DomainKey, mayAskLocal: @autoclosure () -> Bool, now: BootInstant
   ) -> UpstreamFailure? {
     guard !failures.isEmpty else { return nil }
@@ -62,9 +62,12 @@ final class UpstreamMemory {
       mayAskLocal = mayAskLocal && reason.consequence.leadsToLocalDNS
       first = first ?? reason
     }
-    guard mayAskLocal else { return first }
-    let local = reasonNotToAsk(asked, at: FailureCache.localDNS, domain, takesTrial: false, now: now)
-    return local == nil ? nil : first ?? local
+    if mayAskLocal {
+      let local = reasonNotToAsk(asked, at: FailureCache.localDNS, domain, takesTrial: false, now: now)
+      guard let local else { return nil }
+      first = first ?? local
+    }
+    return first.map { .remembered($0) }
   }
 
   private func verdicts(of upstream: Int) -> VerdictTimes {

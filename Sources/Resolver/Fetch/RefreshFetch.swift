@@ -16,7 +16,7 @@ extension Resolver {
   func refreshServed(_ asked: ResolverQuestion, for client: ClientKey) {
     let now = loop.now
     let domain = DomainKey(of: asked.question.name)
-    guard inFlight[asked.key] == nil, !admission.isFull, reasonToAskNone(asked, domain) == nil else { return }
+    guard inFlight[asked.key] == nil, !admission.isFull, failureBefore(asked, domain) == nil else { return }
     let entry = store.find(asked, now: now)
     // Without stale data the client would have had to wait, so the limits of clients apply.
     guard store.freshAnswer(to: asked, entry, now: now) != nil else {

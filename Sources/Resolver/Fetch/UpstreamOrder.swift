@@ -182,9 +182,9 @@ extension Resolver {
     fetch.state.isRefresh && store.freshAnswer(to: fetch.asked, now: loop.now) != nil
   }
 
-  /// Why no upstream may be asked, since all gave no verdict a moment ago; nil if one may be asked.
-  func reasonToAskNone(_ asked: ResolverQuestion, _ domain: DomainKey) -> UpstreamFailure? {
-    memory.reasonToAskNone(
+  /// The remembered failure because of which no upstream may be asked; nil if one may be asked.
+  func failureBefore(_ asked: ResolverQuestion, _ domain: DomainKey) -> UpstreamFailure? {
+    memory.failureBefore(
       asked, domain, mayAskLocal: asked.route.providers.isEmpty || localDNS.mayFallBack(asked.route), now: loop.now)
   }
 }
