@@ -67,6 +67,8 @@ export function forecast(times, units, limit, now, used = null) {
 	if (first == null || last - first < 300) return { kind: "unknown", units: current, midnight };
 	const rate = spent / (last - first) * (used > own && own > 0 ? used / own : 1);
 	const end = current + rate * (midnight - now);
+	// Such as a provider that bills nothing.
+	if (end === 0 && !limit) return { kind: "none", units: 0, midnight };
 	return limit > 0 && end > limit ? { kind: "used_up", units: limit, at: now + (limit - current) / rate, midnight }
 		: { kind: "end", units: end, midnight };
 }
@@ -77,6 +79,7 @@ export const about = (value) => value > 0 ? Number(value.toPrecision(2)) : 0;
 export const forecastText = ({ kind, units, at, midnight }) => ({
 	spent: `used up; new units at ${clock(midnight)}`,
 	used_up: `used up at about ${clock(Math.round(at / 300) * 300)}`,
+	none: "no units counted",
 	end: `about ${number(about(units))} by the end of the UTC day`,
 })[kind] ?? "too little data yet";
 
