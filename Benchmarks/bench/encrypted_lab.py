@@ -95,22 +95,28 @@ class Surroundings:
 
 @contextmanager
 def surroundings(lab: Lab, programs: list[str], before: Path | None) -> Iterator[Surroundings]:
-  """Starts the backends and builds the client; on leaving, the backends are ended."""
+  """Starts the backends and builds the client of encrypted listeners; on leaving, the backends are ended."""
   if not programs:
     raise BenchError("no server with encrypted listeners is measured")
   client = build("tlsload.c", lab.folder / "tlsload", "-lssl", "-lcrypto")
+  with every_name(lab, OURS in programs) as changed:
+    yield Surroundings(changed, client, programs, before)
+
+
+@contextmanager
+def every_name(lab: Lab, has_ours: bool) -> Iterator[Lab]:
+  """Starts backends that have every name: nsd, and for httpdnsd the simulator; on leaving, they are ended."""
   backends: dict[str, Server] = {}
   try:
     changed = lab
-    if OURS in programs:
+    if has_ours:
       zone = lab.new_folder("zone") / "zone"
       zone.write_text(_ZONE)
       simulator = launch_simulator(lab, "--zone", str(zone))
       backends["simulator"] = simulator.server
       changed = dataclasses.replace(changed, json_url=simulator.url)
     backends["nsd"] = start(peers.nsd_of_everything(_ZONE), lab)
-    yield Surroundings(dataclasses.replace(changed, authority_port=backends["nsd"].port, backends=backends), client, programs,
-                       before)
+    yield dataclasses.replace(changed, authority_port=backends["nsd"].port, backends=backends)
   finally:
     for server in backends.values():
       server.process.stop()

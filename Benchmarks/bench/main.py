@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from . import encrypted, figures, flushing, hot, lists, manynames, misses, ours, peers, programs, scrapes
+from . import dashboard, encrypted, figures, flushing, hot, lists, manynames, misses, ours, peers, programs, scrapes
 from .encrypted_lab import DNSDIST, OURS, UNBOUND
 from .lab import open_lab, start_doh, start_simulator
 from .measure import run_rounds, warm
@@ -23,8 +23,8 @@ _EVERYTHING = [*peers.ALL[:2], *ours.ALL, *peers.ALL[2:]]
 _NAMES = [spec.name for spec in _EVERYTHING]
 #: What can be measured without the rest: CPU and allocations per answer; httpdnsd's own latency, memory, start and
 #: idling; misses beside https_dns_proxy; a million names; hot names; the programs that measure parts of it; flushes;
-#: scrapes of its metrics; lists of names, sets and clients; DNS over TLS and HTTPS.
-_PARTS = ["rounds", "alone", "misses", "many", "hot", "programs", "flush", "metrics", "lists", "encrypted"]
+#: scrapes of its metrics; lists of names, sets and clients; DNS over TLS and HTTPS; its dashboard.
+_PARTS = ["rounds", "alone", "misses", "many", "hot", "programs", "flush", "metrics", "lists", "encrypted", "dashboard"]
 
 
 def _say(text: str) -> None:
@@ -39,8 +39,8 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
   parser.add_argument("--refresh-bench", type=Path, default=_ROOT / ".build/release/refresh-bench")
   parser.add_argument("--cache-bench", type=Path, default=_ROOT / ".build/release/cache-bench")
   parser.add_argument("--before", type=Path, metavar="PROGRAM",
-                      help="another httpdnsd, of before a change: the parts lists and encrypted compare with it what is not "
-                      "configured")
+                      help="another httpdnsd, of before a change: the parts lists, encrypted and dashboard compare with it what is "
+                      "not configured")
   parser.add_argument("--only", default="", metavar="NAMES",
                       help="servers to measure, separated by commas; 'httpdnsd' is all of its set-ups. Known: "
                       + "; ".join(_NAMES))
@@ -251,8 +251,19 @@ def _measure_encrypted(lab: Lab, findings: Findings, before: Path | None) -> Non
   _attempt(findings, "encrypted", measure_all)
 
 
+def _measure_dashboard(lab: Lab, findings: Findings, before: Path | None) -> None:
+  """What the dashboard costs."""
+  has_dnsdist = any(spec.name == DNSDIST for spec in findings.specs)
+
+  def measure_all() -> None:
+    findings.dashboard = dashboard.measure(lab, has_dnsdist, before, findings.rounds, findings.seconds, findings.is_quick, _say)
+    findings.notes += findings.dashboard.failures
+
+  _attempt(findings, "dashboard", measure_all)
+
+
 def _measure(lab: Lab, findings: Findings, options: argparse.Namespace) -> None:
-  parts = _wanted("--parts", options.parts, _PARTS)
+  parts = findings.parts
   has_ours = any(spec.role in (Role.OURS, Role.MISS) for spec in findings.specs)
   if has_ours and {"rounds", "alone", "metrics"} & set(parts):
     start_doh(lab)
@@ -277,6 +288,8 @@ def _measure(lab: Lab, findings: Findings, options: argparse.Namespace) -> None:
     _measure_lists(lab, findings, options.before and options.before.resolve())
   if "encrypted" in parts:
     _measure_encrypted(lab, findings, options.before and options.before.resolve())
+  if "dashboard" in parts and has_ours:
+    _measure_dashboard(lab, findings, options.before and options.before.resolve())
 
 
 def _end_on_signal(number: int, _frame: object) -> None:
@@ -290,6 +303,7 @@ def main() -> int:
     signal.signal(number, _end_on_signal)
   findings = Findings(
     is_quick=options.quick,
+    parts=[],
     rounds=options.rounds or (3 if options.quick else 7),
     seconds=options.seconds or (1.0 if options.quick else 2.0),
     idle_seconds=10 if options.quick else 60,
@@ -301,6 +315,7 @@ def main() -> int:
     findings.notes.append(f"The machine was busy with other work when the run began (load average {busy:.1f}): the "
                           "figures are rough.")
   try:
+    findings.parts = _wanted("--parts", options.parts, _PARTS)
     findings.specs = _chosen(findings.notes, options)
     with open_lab(options.httpdnsd.resolve(), options.simulator.resolve()) as lab:
       _measure(lab, findings, options)

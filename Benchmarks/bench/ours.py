@@ -158,6 +158,17 @@ def with_metrics(web: int) -> Spec:
   return Spec("httpdnsd with metrics", Role.OURS, command, backend="simulator")
 
 
+def with_dashboard(name: str, web: int, dashboard: bool | None, ready: str = FIRST_NAME) -> Spec:
+  """The same, with the dashboard on or off; with None there is no such line, which programs of before do not know."""
+  line = "" if dashboard is None else f"dashboard = {str(dashboard).lower()}\n"
+
+  def command(place: Place) -> list[str]:
+    configuration = _configuration(place, _PROVIDER_JSON, cache='min_ttl = "24h"\nmax_ttl = "24h"')
+    return _command(place, f'{configuration}\n[web]\naddress = "127.0.0.1:{web}"\n{line}')
+
+  return Spec(name, Role.OURS, command, backend="simulator", ready_name=ready)
+
+
 def encrypted(name: str, dot_port: int, doh_port: int) -> Spec:
   """The same, with DNS over TLS and HTTPS and the certificate of the lab. One client may have all connections."""
 

@@ -221,6 +221,24 @@ addDOHLocal("127.0.0.1:{doh_port}", {pair}, "/dns-query", {{minTLSVersion="tls1.
   return Spec(name, Role.PEER, command, package="dnsdist", backend="nsd")
 
 
+#: What the page of dnsdist asks for.
+WEB_PASSWORD = "bench"
+
+
+def dnsdist_with_page(name: str, web_port: int) -> Spec:
+  """dnsdist with its own page."""
+
+  def command(place: Place) -> list[str]:
+    return _run_dnsdist(place, _dnsdist_common(place) + f"""
+setUDPMultipleMessagesVectorSize(64)
+setLocal("127.0.0.1:{place.port}")
+webserver("127.0.0.1:{web_port}")
+setWebserverConfig({{password="{WEB_PASSWORD}", apiKey="{WEB_PASSWORD}", acl="127.0.0.0/8"}})
+""")
+
+  return Spec(name, Role.PEER, command, package="dnsdist", backend="nsd")
+
+
 def openssl_server() -> Spec:
   """`openssl s_server`: handshakes and nothing else. It does not read its input while it waits for a request over HTTP."""
 

@@ -6,6 +6,7 @@ import statistics
 from dataclasses import dataclass, field
 
 from . import ours
+from .dashboard import DashboardCosts
 from .encrypted import EncryptedCosts
 from .figures import MANY_NAMES, Allocations, FullCache, Latency
 from .flushing import FlushCost, flush_row
@@ -19,6 +20,7 @@ from .misses import Misses, miss_part, miss_rows
 from .peers import ALL as PEERS
 from .peers import ECHO, ZONE_NAMES
 from .programs import CacheFileCost, SchedulerCost
+from .report_dashboard import dashboard_parts, dashboard_rows
 from .report_encrypted import encrypted_parts, encrypted_rows
 from .report_fresh import fresh_parts, fresh_rows
 from .report_lists import list_parts, list_rows
@@ -35,6 +37,7 @@ class Findings:
   """Everything that a run has found; what is None was not measured."""
 
   is_quick: bool
+  parts: list[str]
   rounds: int
   seconds: float
   idle_seconds: float
@@ -59,6 +62,7 @@ class Findings:
   many: ManyNames | None = None
   lists: ListCosts | None = None
   encrypted: EncryptedCosts | None = None
+  dashboard: DashboardCosts | None = None
   notes: list[str] = field(default_factory=list)
 
 
@@ -187,7 +191,11 @@ def _idle_row(findings: Findings) -> Row:
 
 
 def requirement_rows(findings: Findings) -> list[Row]:
-  """The requirements in their order."""
+  """The requirements in their order; where only parts with rows of their own were asked for, those rows."""
+  own = {"lists": list_rows(findings.lists), "encrypted": encrypted_rows(findings.encrypted),
+         "dashboard": dashboard_rows(findings.dashboard)}
+  if set(findings.parts) <= own.keys():
+    return [row for part, rows in own.items() if part in findings.parts for row in rows]
   return [
     _cached_row(findings),
     _unbound_row(findings),
@@ -208,8 +216,7 @@ def requirement_rows(findings: Findings) -> list[Row]:
     scrape_row(findings.scrapes),
     *miss_rows(findings.misses),
     many_row(findings.many),
-    *list_rows(findings.lists),
-    *encrypted_rows(findings.encrypted),
+    *(row for rows in own.values() for row in rows),
   ]
 
 
@@ -277,6 +284,7 @@ def compose(findings: Findings) -> str:
   parts += scrape_part(findings.scrapes)
   parts += list_parts(findings.lists)
   parts += encrypted_parts(findings.encrypted)
+  parts += dashboard_parts(findings.dashboard)
   if findings.notes:
     parts += ["## Notes", "\n".join(f"* {note}" for note in findings.notes)]
   return "\n\n".join(parts) + "\n"
