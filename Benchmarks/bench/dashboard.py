@@ -8,12 +8,12 @@ from pathlib import Path
 
 from .dashboard_cpu import Hits, Looks, measure_hits, measure_looks
 from .dashboard_rest import Memory, Wakeups, count_wakeups, measure_memory
-from .encrypted_lab import OURS, every_name
+from .encrypted_lab import DNSDIST, OURS, every_name
 from .lab import wait_for_tcp
 from .measure import warm
+from .ours import with_dashboard
 from .peers import dnsdist_with_page
 from .processes import BenchError, free_port
-from .ours import with_dashboard
 from .servers import Lab, start
 from .viewers import Visit, visit_dashboard, visit_dnsdist
 
@@ -49,6 +49,7 @@ def measure(lab: Lab, has_dnsdist: bool, before: Path | None, rounds: int, secon
 
     def looks() -> None:
       costs.looks = measure_looks(around, has_dnsdist, rounds, say)
+      costs.failures += costs.looks.failures
 
     def hits() -> None:
       costs.hits = measure_hits(around, rounds, seconds, say)
@@ -71,7 +72,7 @@ def _measure_visits(lab: Lab, has_dnsdist: bool) -> dict[str, Visit]:
   """First visits of daemons that have answered, and that nothing has looked at."""
   kinds = {OURS: (lambda web: with_dashboard(OURS, web, True), visit_dashboard)}
   if has_dnsdist:
-    kinds["dnsdist"] = (lambda web: dnsdist_with_page("dnsdist", web), visit_dnsdist)
+    kinds[DNSDIST] = (lambda web: dnsdist_with_page(DNSDIST, web), visit_dnsdist)
   found = {}
   for name, (spec, visit) in kinds.items():
     web = free_port()

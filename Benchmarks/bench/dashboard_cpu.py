@@ -6,7 +6,7 @@ import itertools
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,12 +36,16 @@ _TURNS = 4
 _LISTENER = "listener"
 _numbers = itertools.count()
 
+#: A server, and what makes the viewers of a condition.
+_Kind = tuple[Server, Callable[[], AbstractContextManager[None]]]
+
 
 @dataclass
 class Looks:
   """CPU of the whole process in milliseconds a second by load and condition, one for each round."""
 
   milliseconds: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+  failures: list[str] = field(default_factory=list)
 
   def ratios(self, load: str, condition: str, other: str) -> list[float]:
     """Against another condition in the same round."""
@@ -72,25 +76,35 @@ def measure_looks(lab: Lab, has_dnsdist: bool, rounds: int, say: Callable[[str],
   looks = Looks()
   with ExitStack() as stack:
     ours, web = stack.enter_context(_started(lab, lambda web: with_dashboard(OURS, web, True)))
-    kinds: dict[str, tuple[Server, Callable[[], AbstractContextManager[None]]]] = {
+    kinds: dict[str, _Kind] = {
       UNWATCHED: (ours, nullcontext), SCRAPER: (ours, lambda: scraper(web)), ONE: (ours, lambda: pages(web, 1)),
       MANY: (ours, lambda: pages(web, MOST))}
     if has_dnsdist:
       dnsdist, page = stack.enter_context(_started(lab, lambda web: dnsdist_with_page(DNSDIST, web)))
       kinds |= {DNSDIST_UNWATCHED: (dnsdist, nullcontext), DNSDIST_PAGE: (dnsdist, lambda: dnsdist_page(page))}
     for number in range(1, rounds + 1):
-      runs = [(load, condition) for load in LOADS for condition in kinds for _ in range(_REPEATS[load])]
-      sums: dict[tuple[str, str], float] = {}
-      for load, condition in random.sample(runs, len(runs)):
-        server, looking = kinds[condition]
-        with looking():
-          spent = _spend(server, lab, load)
-        sums[load, condition] = sums.get((load, condition), 0) + spent / _REPEATS[load]
       # All or none: a round without one of them would spoil the ratios.
-      for place, value in sums.items():
+      try:
+        spent = _look_round(lab, kinds)
+      except BenchError as error:
+        looks.failures.append(f"dashboard: round {number} of CPU failed: {str(error).splitlines()[0]}")
+        say(looks.failures[-1])
+        continue
+      for place, value in spent.items():
         looks.milliseconds.setdefault(place, []).append(value)
       say(f"dashboard: round {number} of {rounds} of CPU is done")
   return looks
+
+
+def _look_round(lab: Lab, kinds: Mapping[str, _Kind]) -> dict[tuple[str, str], float]:
+  """All conditions at both loads, in random order."""
+  runs = [(load, condition) for load in LOADS for condition in kinds for _ in range(_REPEATS[load])]
+  means = dict.fromkeys(runs, 0.0)
+  for load, condition in random.sample(runs, len(runs)):
+    server, looking = kinds[condition]
+    with looking():
+      means[load, condition] += _spend(server, lab, load) / _REPEATS[load]
+  return means
 
 
 def _spend(server: Server, lab: Lab, load: str) -> float:
@@ -109,7 +123,7 @@ def _spend(server: Server, lab: Lab, load: str) -> float:
 
 
 def _mixed_names(lab: Lab, seconds: int) -> Path:
-  """Enough questions for a run, none of which comes again: names in the cache, and new ones among them."""
+  """Enough questions for a run: names in the cache, and among them names that were never asked for."""
   cached = lab.names.read_text().splitlines()
   count = int(RATE * seconds * 1.2)
   path = lab.new_folder("mixed") / "names"

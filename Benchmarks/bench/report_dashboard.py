@@ -88,7 +88,8 @@ def _memory_row(memory: Memory | None) -> Row:
 
 
 def _wakeup_row(wakeups: Wakeups | None) -> Row:
-  figure = "no page open, idle: voluntary context switches a minute more with `dashboard = true` than with `false` / with `false` than before"
+  figure = ("no page open, idle: voluntary context switches a minute more with `dashboard = true` than with `false` / with `false` "
+            "than before")
   limit = "≤ 1 / 0"
   if wakeups is None:
     return Row(figure, limit)

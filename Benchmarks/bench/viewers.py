@@ -46,7 +46,6 @@ class _Page:
     number = [json.loads(_get(web, path, _BROWSER)[1])["number"] for path in _HISTORIES][0]
     self._connection = http.client.HTTPConnection("127.0.0.1", web, timeout=_TIMEOUT)
     self._first = threading.Event()
-    self._is_closed = False
     self.samples = 0
     try:
       self._connection.request("GET", _EVENTS, headers=_BROWSER | ({"Last-Event-ID": str(number)} if number else {}))
@@ -68,7 +67,6 @@ class _Page:
 
   def close(self) -> None:
     """Ends the stream, as a page that is left does."""
-    self._is_closed = True
     try:
       self._socket.shutdown(socket.SHUT_RDWR)
     except OSError:
