@@ -22,12 +22,13 @@ enum FigureText {
 
   static let null = "null"
 
-  /// A number with up to two decimal places; null for NaN, and for what no counter reaches.
+  /// A number with three significant digits, or all of its whole ones; null for NaN, and for what no counter reaches.
   static func number(_ value: Float) -> String {
     guard abs(value) < 1e18 else { return null }
     let whole = value.rounded()
-    if whole == value || abs(value) >= 10_000 { return "\(Int64(whole))" }
-    return JSONText.seconds(.milliseconds(Int64((Double(value) * 100).rounded() * 10)))
+    if whole == value || abs(value) >= 100 { return "\(Int64(whole))" }
+    let step = abs(value) >= 10 ? 10.0 : 100.0
+    return JSONText.seconds(.milliseconds(Int64((Double(value) * step).rounded() * 1000 / step)))
   }
 
   /// Seconds since 1970.

@@ -160,7 +160,8 @@ import Testing
   }
 
   @Test(arguments: [
-    (Float(0), "0"), (12, "12"), (12.5, "12.5"), (0.123, "0.12"), (.nan, "null"), (.infinity, "null"), (3e38, "null"),
+    (Float(0), "0"), (12, "12"), (12.54, "12.5"), (99.96, "100"), (123.4, "123"), (0.123, "0.12"), (.nan, "null"),
+    (.infinity, "null"), (3e38, "null"),
     (123_456.7, "123457"),
   ])
   func `a number is short JSON`(value: Float, text: String) { #expect(FigureText.number(value) == text) }
