@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from . import load as loads
 from .encrypted_lab import DNSDIST, OURS
@@ -21,8 +19,8 @@ from .processes import BenchError, free_port
 from .servers import Lab, Server, Spec, start
 from .viewers import INTERVAL, MOST, dnsdist_page, pages, scraper
 
-#: Queries a second while a daemon is looked at, of which one in NEW_NAME is for a new name.
-RATE, NEW_NAME = 500, 25
+#: Queries a second while a daemon is looked at, for names in the cache: new names cost each server what it asks with.
+RATE = 500
 BUSY, IDLE = f"{RATE} q/s", "no queries"
 LOADS = (BUSY, IDLE)
 #: Who looks.
@@ -34,7 +32,6 @@ _REPEATS, _SECONDS = {BUSY: 3, IDLE: 2}, {BUSY: 4, IDLE: 6}
 #: Turns with pages and without in a round.
 _TURNS = 4
 _LISTENER = "listener"
-_numbers = itertools.count()
 
 #: A server, and what makes the viewers of a condition.
 _Kind = tuple[Server, Callable[[], AbstractContextManager[None]]]
@@ -110,27 +107,15 @@ def _look_round(lab: Lab, kinds: Mapping[str, _Kind]) -> dict[tuple[str, str], f
 def _spend(server: Server, lab: Lab, load: str) -> float:
   """Milliseconds of CPU a second under a load. Threads that have ended count: dnsdist has one for each connection."""
   seconds = _SECONDS[load]
-  names = _mixed_names(lab, seconds) if load == BUSY else None
   before, begin = server.process.cpu_nanoseconds_with_ended(), time.monotonic()
-  if names is None:
+  if load == IDLE:
     time.sleep(seconds)
   else:
-    outcome = loads.run(server.port, names, rate=RATE, seconds=seconds)
+    outcome = loads.run(server.port, lab.names, rate=RATE, seconds=seconds)
     if not outcome.is_complete or outcome.answered < 0.95 * RATE * seconds:
       raise BenchError(f"{server.spec.name} answered {outcome.noerror} of {outcome.sent} queries in {seconds:g} s")
   spent = server.process.cpu_nanoseconds_with_ended() - before
   return spent / 1e6 / (time.monotonic() - begin)
-
-
-def _mixed_names(lab: Lab, seconds: int) -> Path:
-  """Enough questions for a run: names in the cache, and among them names that were never asked for."""
-  cached = lab.names.read_text().splitlines()
-  count = int(RATE * seconds * 1.2)
-  path = lab.new_folder("mixed") / "names"
-  path.write_text("".join(
-    f"m{next(_numbers)}.fresh.example A\n" if place % NEW_NAME == 0 else f"{cached[place % len(cached)]}\n"
-    for place in range(count)))
-  return path
 
 
 @dataclass
