@@ -11,6 +11,8 @@ export const FAILING_LABELS = ["Name", "Failed", "Last", "Reason"];
 export const LIVE_LABELS = ["Time", "Client", "Name", "Outcome", "Provider", "RCODE", "Took", "Reason"];
 const FEW = 10;
 const MOST_LINES = 200;
+/** The daemon says something every ten seconds, if only that it is there. */
+const SILENCE = 25000;
 let isLong = false;
 
 async function act(title, body, view, button) {
@@ -155,7 +157,7 @@ export const live = {
 			live.lines = [...live.lines.slice(1 - MOST_LINES), value];
 			live.timer ??= setTimeout(live.draw, 250);
 		},
-	}),
+	}, SILENCE),
 
 	draw() {
 		const body = $("live-rows");

@@ -4,7 +4,8 @@ import { NOT_ANSWERED, clock, hitRatio, microsecondsText, millisecondsText, perc
 	total } from "./figures.js";
 import { el, put, sync } from "./dom.js";
 
-const rate = (...names) => (columns, i) => total(columns, names, i, i + 1) / columns.seconds[i];
+const rate = (...names) => (columns, i) => columns.seconds[i] == null ? null
+	: total(columns, names, i, i + 1) / columns.seconds[i];
 const latency = (kind) => ["50 %", "95 %", "99 %"].map((label, i) =>
 	[label, `p${label.slice(0, 2)}`, (columns, row) => columns[`${kind}_p${label.slice(0, 2)}`][row]]);
 /** Series are [label, name of the colour, value of a row]. */

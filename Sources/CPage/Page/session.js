@@ -7,10 +7,11 @@ const ENDED = "The session has ended.";
 const SILENT = "The daemon does not answer.";
 
 /** A token never crosses a network in clear. */
-export const canSignIn = location.protocol === "https:" || /^(localhost|127[.\d]+|\[::1\])$/.test(location.hostname);
+export const canSignIn = location.protocol === "https:" || /^((.+\.)?localhost|127[.\d]+|\[::1\])$/.test(location.hostname);
 
 const send = (method, path, body, headers) => fetch(`/dashboard/${path}`,
-	{ method, headers: { ...headers, "Content-Type": "application/json" }, body: body && JSON.stringify(body) });
+	{ method, keepalive: true, headers: { ...headers, "Content-Type": "application/json" },
+		body: body && JSON.stringify(body) });
 
 export const session = {
 	/** {token, may_tail, ends} */
@@ -56,9 +57,12 @@ export const session = {
 		this.changed(text);
 	},
 
-	signOut() {
-		send("DELETE", "session", null, this.headers).catch(() => {});
+	/** Forgets the token in any case; says so if the daemon did not hear of it. */
+	async signOut() {
+		const sent = send("DELETE", "session", null, this.headers);
 		this.end("");
+		const isHeard = await sent.then(({ status }) => status === 200 || status === 401, () => false);
+		if (!isHeard) this.changed("The daemon did not answer: the session lasts until it ends by itself or the daemon restarts.");
 	},
 
 	/** Returns [result] or [null, sentence]. */

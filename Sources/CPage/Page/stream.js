@@ -3,9 +3,9 @@
 const LONGEST_WAIT = 30000;
 const LONGEST_LINE = 4 << 20;
 
-/** Parses JSON; marks of direction become "�", in whatever a sentence may quote. */
-export const parse = (text) =>
-	JSON.parse(text.replace(/[\u200e\u200f\u202a-\u202e\u2066-\u2069]|\\u20(0[ef]|2[a-e]|6[6-9])/gi, "�"));
+/** Parses JSON; in its strings marks of direction become "�", in whatever a sentence may quote. */
+export const parse = (text) => JSON.parse(text, (name, value) => typeof value === "string"
+	? value.replace(/[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "�") : value);
 
 /** Calls `event(type, value, id)` for each event until the stream ends, and `heard()` for every piece. */
 export async function readEvents(body, event, heard) {
@@ -66,6 +66,7 @@ export class Stream {
 			if (isOld()) return;
 			if (response.ok) {
 				this.opened();
+				sentence = "the daemon has ended the stream";
 				await readEvents(response.body, (...event) => {
 					this.failures = 0;
 					if (!isOld()) this.event(...event);

@@ -32,6 +32,7 @@ HOSTILE = {
   r"\"><script>alert\(2\)</script>.example.": _label(b'"><script>alert(2)</script>') + _label(b"example") + b"\0",
   r"'\000'.example.": _label(b"'\0'") + _label(b"example") + b"\0",
   r"a\226\128\174b.example.": _label("a\u202eb".encode()) + _label(b"example") + b"\0",
+  r"\\u202e.example.": _label(rb"\u202e") + _label(b"example") + b"\0",
   "m" * 63 + ".": LONGEST,
 }
 
