@@ -178,6 +178,8 @@ final class HTTPConnection: QueueMember, HTTPServedConnection {
   private func readAhead(_ octets: UnsafeBufferPointer<UInt8>) {
     switch state {
     case .closing, .refusing, .ended: return
+    // What would stop the reading would also hide the client's end.
+    case .streaming where input.count + octets.count > HTTPConnection.mostAhead: return end()
     case .reading, .answering, .streaming, .holding: break
     }
     input.append(contentsOf: octets)

@@ -306,6 +306,26 @@ private func echo(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
     #expect(client.end() == .closed)
   }
 
+  @Test func `a client that sends too much behind a streamed answer is disconnected, so that its end is noticed`()
+    throws
+  {
+    let closed = Mutex(0)
+    let fixture = try Fixture { _, reply in
+      // The connection holds the closure, and so the reply.
+      reply.startStream(status: 200, patience: .seconds(10)) {
+        withExtendedLifetime(reply) { closed.withLock { $0 += 1 } }
+      }
+      reply.write(Array("hello".utf8))
+    }
+    let client = try fixture.connect()
+    client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    #expect(client.response()?.status == 200 && client.read("5\r\nhello\r\n"))
+    client.send(String(repeating: "x", count: 1000))
+    client.sendWhatFits(String(repeating: "x", count: 8000))
+    #expect(client.end() != .timeout)
+    #expect(comes { closed.withLock { $0 == 1 } })
+  }
+
   @Test func `a method that the server does not know is refused with 501`() throws {
     let fixture = try Fixture(handler: echo)
     #expect(try fixture.connect().exchange("BREW", "/")?.status == 501)
