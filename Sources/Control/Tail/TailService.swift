@@ -40,8 +40,10 @@ package final class TailService {
   /// A reader that reads nothing for this time is cut off as well.
   private static let patience = Duration.seconds(30)
 
-  /// `control.tail`: whether users other than root may read.
-  package var isOpen = false
+  /// `control.tail`: whether users other than root may read. Those who no longer may are cut off.
+  package var isOpen = false {
+    didSet { for tail in tails where !tail.mayRead() { tail.end([]) } }
+  }
   private let actions: any ControlActions
   private var tails: [Tail] = []
 
@@ -51,15 +53,22 @@ package final class TailService {
     fileprivate let user: UInt32
     fileprivate let form: Form
     fileprivate let backlog: Int
+    fileprivate let mayRead: () -> Bool
     fileprivate var watch: QueryWatch?
     fileprivate weak var service: TailService?
 
-    fileprivate init(_ reply: HTTPServerReply, _ user: UInt32, _ form: Form, backlog: Int) {
-      (self.reply, self.user, self.form, self.backlog) = (reply, user, form, backlog)
+    fileprivate init(
+      _ reply: HTTPServerReply, _ user: UInt32, _ form: Form, backlog: Int, mayRead: @escaping () -> Bool
+    ) {
+      (self.reply, self.user, self.form, self.backlog, self.mayRead) = (reply, user, form, backlog, mayRead)
     }
 
     /// Whether it still reads.
     package var isOpen: Bool { watch != nil }
+
+    /// Sends a comment, so that a reader that has vanished is noticed, and that one which is there knows of the daemon. For
+    /// events only.
+    package func beat() { service?.send(Array(":\n\n".utf8), to: self) }
 
     /// Ends the stream after its last octets.
     package func end(_ last: [UInt8]) {
@@ -80,24 +89,26 @@ package final class TailService {
 
   /// Streams queries to a user of the control socket until it disconnects.
   ///
-  /// - Parameter backlog: the most octets that may wait for the reader; one that falls further behind is cut off.
+  /// - Parameters:
+  ///   - backlog: the most octets that may wait for the reader; one that falls further behind is cut off.
+  ///   - isValid: whether the reader may still read; asked before anything is sent.
   @discardableResult
   package func begin(
     _ wanted: TailRequest, _ reply: HTTPServerReply, _ form: Form, for user: UInt32?,
-    backlog: Int = TailService.longestBacklog
+    backlog: Int = TailService.longestBacklog, while isValid: @escaping () -> Bool = { true }
   ) throws(ControlRefusal) -> Tail {
     guard let user, admits(user) else { throw ControlRefusal(status: 403, reason: TailService.help) }
     guard tails.count < TailService.most else {
       throw ControlRefusal(status: 503, reason: "\(TailService.most) readers already watch queries, which is the limit")
     }
-    let tail = Tail(reply, user, form, backlog: backlog)
+    let tail = Tail(reply, user, form, backlog: backlog) { [weak self] in (self?.admits(user) ?? false) && isValid() }
     tail.service = self
     reply.startStream(status: 200, fields: form.fields, patience: TailService.patience) { [weak self, weak tail] in
       if let tail { self?.end(tail, nil) }
     }
     let watch = QueryWatch(of: wanted.name, onlyFailed: wanted.onlyFailed, asJSON: !form.isText) {
       [weak self, weak tail] in
-      if let tail { self?.send($0, to: tail) }
+      if let tail { self?.send(tail.form.octets($0), to: tail) }
     }
     tail.watch = watch
     tails.append(tail)
@@ -106,8 +117,9 @@ package final class TailService {
     return tail
   }
 
-  private func send(_ lines: [String], to tail: Tail) {
-    tail.reply.write(tail.form.octets(lines))
+  private func send(_ octets: [UInt8], to tail: Tail) {
+    guard tail.mayRead() else { return tail.end([]) }
+    tail.reply.write(octets)
     guard tail.reply.unsentOctets > tail.backlog else { return }
     end(tail, "cut off because it reads too slowly")
     tail.reply.reset()
