@@ -81,7 +81,12 @@ struct History: Sendable {
 
   private var names: [String] {
     var names: [String] = []
-    for name in rings.flatMap({ $0.providers.map(\.name) }) where !names.contains(name) { names.append(name) }
+    for (index, ring) in rings.enumerated() {
+      let places = rows.filter { $0.ring == index }.map(\.place)
+      for provider in ring.providers where !names.contains(provider.name) {
+        if places.contains(where: { !provider.state[$0].isNaN }) { names.append(provider.name) }
+      }
+    }
     return names
   }
 

@@ -52,8 +52,9 @@ struct Sample: Sendable {
       let last = before[report.name]
       return Provider(
         name: report.name, state: ProviderReport.State.words.firstIndex(of: report.state.word) ?? 0,
-        transfers: max(0, report.counters.transfers - (last?.transfers ?? 0)),
-        failures: max(0, report.counters.failures.total - (last?.failures.total ?? 0)), unitsToday: report.unitsToday,
+        transfers: Sample.growth(of: report.counters.transfers, since: last?.transfers),
+        failures: Sample.growth(of: report.counters.failures.total, since: last?.failures.total),
+        unitsToday: report.unitsToday,
         unitsPerDay: report.unitsPerDay,
         median: Sample.quantiles(
           report.counters.roundTrips - (last?.roundTrips ?? LatencyHistogram()), [0.5], per: .milliseconds(1))[0])
@@ -80,6 +81,11 @@ struct Sample: Sendable {
   }
 
   private static let shown = [0.5, 0.95, 0.99]
+
+  /// A counter that has fallen began again.
+  private static func growth(of later: Int, since earlier: Int?) -> Int {
+    later - (earlier.map { $0 > later ? 0 : $0 } ?? 0)
+  }
 
   private static func quantiles(_ histogram: LatencyHistogram, _ fractions: [Double], per unit: Duration) -> [Float] {
     fractions.map { fraction in histogram.quantile(fraction).map { Float($0 / unit) } ?? .nan }

@@ -68,9 +68,6 @@ struct SampleRing: Sendable {
   /// The places of the rows in the columns, the oldest first.
   var places: [Int] { (0..<count).map { (next - count + $0 + capacity) % capacity } }
 
-  /// The time of the latest row; nil without any.
-  var last: BootInstant? { count == 0 ? nil : ends[(next + capacity - 1) % capacity] }
-
   /// The samples after the one with that number, with their own; nil if one of them is no longer here.
   func samples(after number: UInt64) -> [(number: UInt64, sample: Sample)]? {
     guard number <= self.number, self.number - number <= count else { return nil }
@@ -93,17 +90,16 @@ struct SampleRing: Sendable {
     ends[place] = sample.end
     for (column, value) in sample.figures.enumerated() { figures[column][place] = value }
     for column in providers.indices { providers[column].set(nil, at: place) }
-    for provider in sample.providers.prefix(SampleRing.mostProviders) {
-      providers[column(of: provider.name, among: sample.providers)].set(provider, at: place)
-    }
+    let shown = sample.providers.prefix(SampleRing.mostProviders)
+    for provider in shown { providers[column(of: provider.name, among: shown)].set(provider, at: place) }
   }
 
-  /// The column of a provider; a new one takes the place of one that no longer exists when there are too many.
-  private mutating func column(of name: String, among present: [Sample.Provider]) -> Int {
+  /// The column of a provider; a new one takes the place of one that is no longer shown when there are too many.
+  private mutating func column(of name: String, among shown: ArraySlice<Sample.Provider>) -> Int {
     if let known = providers.firstIndex(where: { $0.name == name }) { return known }
     let new = Provider(name, rows: capacity)
     guard providers.count == SampleRing.mostProviders,
-      let gone = providers.firstIndex(where: { old in !present.contains { $0.name == old.name } })
+      let gone = providers.firstIndex(where: { old in !shown.contains { $0.name == old.name } })
     else {
       providers.append(new)
       return providers.count - 1

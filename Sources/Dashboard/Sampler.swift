@@ -65,9 +65,8 @@ final class Sampler {
     setMinute()
     followClock()
     let now = read()
-    // A loop that was busy, or a machine that slept: of that time nothing can be said but its sum.
-    minutes.append(Sample(now, after: lastMinute))
-    if !isWatched, lastShort.time > lastMinute.time { shorts.append(Sample(now, after: lastShort)) }
+    minutes.append(sample(now, after: lastMinute))
+    if !isWatched, lastShort.time > lastMinute.time { shorts.append(sample(now, after: lastShort)) }
     lastMinute = now
     if !isWatched { lastShort = now }
     minuteHasPassed()
@@ -78,14 +77,19 @@ final class Sampler {
     followClock()
     let now = read()
     guard now.time > lastShort.time else { return }
-    let sample = Sample(now, after: lastShort)
+    let sample = sample(now, after: lastShort)
     shorts.append(sample)
     lastShort = now
     report(sample, now)
   }
 
+  /// The difference to an earlier reading; a gap if the loop was busy or the machine slept for so long that it is no rate.
+  private func sample(_ later: ForwarderStatistics, after earlier: ForwarderStatistics) -> Sample {
+    later.time - earlier.time > Sampler.minute * 3 ? Sample(gapUntil: later.time) : Sample(later, after: earlier)
+  }
+
   private func followClock() {
-    let present = wallClock() - loop.now.nanoseconds
+    let present = wallClock() - loop.preciseNow.nanoseconds
     guard abs(present - offset) > Sampler.clockTolerance else { return }
     offset = present
     minutes.append(Sample(gapUntil: loop.now))

@@ -70,6 +70,27 @@ import Testing
     #expect(scene.sampler.shorts.samples(after: 0) == nil)
   }
 
+  @Test func `of more than sixteen providers the first ones have columns, whatever a reload does to their order`() {
+    let scene = SamplerScene()
+    scene.providers = (0..<20).map { "provider-\($0)" }
+    for turn in 0..<6 {
+      scene.loop.advance(by: .seconds(60))
+      scene.providers.append(scene.providers.removeFirst())
+      scene.providers[0] = "new-\(turn)"
+    }
+    let ring = scene.sampler.minutes
+    #expect(ring.providers.count == 16 && Set(ring.providers.map(\.name)).count == 16)
+  }
+
+  @Test func `a time in which the machine slept is a gap`() {
+    let scene = SamplerScene()
+    scene.loop.advance(by: .seconds(61))
+    scene.loop.sleep(through: .seconds(7200))
+    scene.loop.advance(by: .seconds(61))
+    let hits = scene.column("hit", of: scene.sampler.minutes)
+    #expect(hits.first == 600 && hits.contains { $0.isNaN } && !hits.contains { $0 > 600 }, "\(hits)")
+  }
+
   @Test func `a provider that goes makes room for another one`() {
     let scene = SamplerScene()
     scene.providers = (0..<16).map { "provider-\($0)" }
