@@ -52,8 +52,8 @@ package struct HostCheck {
   package func admits(origin: String, of field: String) -> Bool {
     let (origin, field) = (origin.lowercased(), field.lowercased())
     let host = HostCheck.withoutPort(field)
-    if proxied.contains(HostCheck.withoutLastDot(host)) { return origin == "https://\(field)" }
     return HostCheck.isLoopback(host) && origin == "http://\(field)"
+      || proxied.contains(HostCheck.withoutLastDot(host)) && origin == "https://\(field)"
   }
 
   private func isThisMachine(_ host: String) -> Bool {
@@ -75,7 +75,10 @@ package struct HostCheck {
   private static func withoutLastDot(_ name: String) -> String { name.hasSuffix(".") ? String(name.dropLast()) : name }
 
   private static func withoutPort(_ field: String) -> String {
-    guard let colon = field.lastIndex(of: ":"), !field.hasSuffix("]") else { return field }
+    guard let colon = field.lastIndex(of: ":"), field[field.index(after: colon)...].allSatisfy({ "0"..."9" ~= $0 })
+    else {
+      return field
+    }
     return String(field[..<colon])
   }
 }

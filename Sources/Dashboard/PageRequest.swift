@@ -79,8 +79,15 @@ enum PageRequest {
     if let site = request.field("Sec-Fetch-Site")?.lowercased(), site == "cross-site" || site == "same-site" {
       throw DashboardRefusal(403, "pages of other origins may not ask")
     }
-    guard request.method != .get else { return }
-    if let origin = request.field("Origin"), !hosts.admits(origin: origin, of: host) {
+    let origins = request.fields.filter { $0.name.lowercased() == "origin" }.map(\.value)
+    guard origins.count < 2 else { throw DashboardRefusal(400, "there are two Origin fields") }
+    guard request.method != .get else {
+      // No browser sends the field to the page's own origin.
+      guard let origin = origins.first?.lowercased() else { return }
+      if origin == "http://\(host.lowercased())" || origin == "https://\(host.lowercased())" { return }
+      throw DashboardRefusal(403, "pages of other origins may not ask")
+    }
+    if let origin = origins.first, !hosts.admits(origin: origin, of: host) {
       throw DashboardRefusal(
         403,
         "a page may sign in and act over loopback, or by a name of web.hosts over HTTPS: tokens stay off the network")
@@ -130,7 +137,9 @@ enum PageRequest {
         guard members["all"] == nil else { throw DashboardRefusal(400, "flush takes \"name\" or \"all\", not both") }
         let below = members["below"].map(\.boolean) ?? false
         guard let below else { throw DashboardRefusal(400, "\"below\" is neither true nor false") }
-        return .flush(.names([try name()], andBelow: below))
+        let top = try name()
+        guard !below || !top.isRoot else { throw DashboardRefusal(400, "all names take \"all\":true") }
+        return .flush(.names([top], andBelow: below))
       case "refresh":
         try only("name")
         return .refresh(try name())

@@ -25,6 +25,14 @@ import Testing
   ])
   func `what is allowed is read`(lines: String) { #expect(mistakes("[ranking]\n\(lines)") == []) }
 
+  @Test(arguments: [
+    "https://dns.example.com", "dns.example.com:443", "dns.example.com/dashboard", ".", "127.0.0.1", "localhost",
+    "*.example.com",
+  ])
+  func `a host of a proxy is a name alone`(host: String) {
+    #expect(mistakes("[web]\naddress = \"127.0.0.1:9353\"\nhosts = [\"\(host)\"]").count == 1)
+  }
+
   @Test(arguments: ["short", "has a space in the middle", "ümlaut-ümlaut-ümlaut"])
   func `a token that is too short or has invalid characters is refused`(token: String) {
     #expect(mistakes("[web]\naddress = \"127.0.0.1:9353\"\nreport_token = \"\(token)\"").count == 1)

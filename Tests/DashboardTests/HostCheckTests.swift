@@ -56,7 +56,11 @@ import Testing
     #expect(try check(at: "127.0.0.1:9353").admitsToDashboard(field))
   }
 
-  @Test(arguments: ["", "attacker.example", "attacker.example:9353", "x.dns.example.com", "example.com", "desk.evil"])
+  @Test(arguments: [
+    "", "attacker.example", "attacker.example:9353", "x.dns.example.com", "localhost:80@evil.example",
+    "localhost:evil.example",
+    "[::1]:80.evil.example", "example.com", "desk.evil",
+  ])
   func `the dashboard is served under no other name, not even to the network`(_ field: String) throws {
     #expect(try !check().admitsToDashboard(field))
     #expect(try !check(at: "127.0.0.1:9353").admitsToDashboard(field))
@@ -76,6 +80,7 @@ import Testing
     ("https://127.0.0.1:9353", "127.0.0.1:9353"), ("http://localhost:9353", "127.0.0.1:9353"),
     ("http://192.0.2.1:9353", "192.0.2.1:9353"), ("http://desk:9353", "desk:9353"),
     ("http://dns.example.com", "dns.example.com"), ("https://attacker.example", "dns.example.com"),
+    ("http://localhost:80@evil.example", "localhost:80@evil.example"),
     ("null", "127.0.0.1:9353"), ("", "127.0.0.1:9353"), ("http://127.0.0.1:9353/", "127.0.0.1:9353"),
   ])
   func `no other page may: of another port or site, or over the network in clear`(

@@ -25,7 +25,8 @@ import Testing
   }
 
   @Test(arguments: [
-    "", "{", "[]", "{}", "null", #"{"do":"flush"}"#, #"{"do":"flush","all":false}"#, #"{"do":"flush","all":1}"#,
+    #"{"do":"flush","name":".","below":true}"#, "", "{", "[]", "{}", "null", #"{"do":"flush"}"#,
+    #"{"do":"flush","all":false}"#, #"{"do":"flush","all":1}"#,
     #"{"do":"flush","all":true,"name":"example.com"}"#, #"{"do":"flush","all":true,"below":true}"#,
     #"{"do":"flush","name":null}"#, #"{"do":"flush","name":""}"#, #"{"do":"flush","name":["a"]}"#,
     #"{"do":"flush","name":"a..b"}"#, #"{"do":"flush","name":"example.com","below":"true"}"#,

@@ -80,7 +80,11 @@ extension Form where Result == DomainName {
       guard let line = value.line, line.utf8.allSatisfy({ isLetterOrDigit($0) || "-_.".utf8.contains($0) }) else {
         return nil
       }
-      return DomainName(text: line)?.lowercased
+      let name = DomainName(text: line)?.lowercased
+      // An address and localhost need no name.
+      return name.flatMap {
+        $0.isRoot || IPAddress(text: line) != nil || line.lowercased().hasSuffix("localhost") ? nil : $0
+      }
     }
   }
 }
