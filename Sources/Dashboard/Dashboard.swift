@@ -55,8 +55,8 @@ package final class Dashboard {
   static let mostStreams = 8
   /// The longest body of a request.
   static let mostOctets = 4096
-  /// The time between two events with names.
-  private static let namesPause = Duration.seconds(10)
+  /// The time between two events with names, and between two comments to readers of queries.
+  private static let pause = Duration.seconds(10)
 
   private let loop: any Loop
   private let sources: DashboardSources
@@ -65,7 +65,7 @@ package final class Dashboard {
   private let viewers: Viewers
   private var sessions = Sessions()
   private var readers: [(session: Sessions.Session, tail: TailService.Tail)] = []
-  private let namesTimer = OwnedTimer()
+  private let (namesTimer, beatTimer) = (OwnedTimer(), OwnedTimer())
   private var isMakingNames = false
 
   package init(on loop: any Loop, _ sources: DashboardSources) {
@@ -73,11 +73,11 @@ package final class Dashboard {
     self.sources = sources
     sampler = Sampler(on: loop, sources.statistics, wallClock: sources.wallClock)
     viewers = Viewers(on: loop)
-    viewers.changed = { [weak self] in self?.viewersHaveChanged() }
+    viewers.changed = { [weak self] in self?.followViewers() }
     sampler.report = { [weak self] in self?.send($0, $1) }
     sampler.minuteHasPassed = { [weak self] in self?.endOldStreams() }
     sampler.clockHasJumped = { [weak self] in
-      self?.viewers.send(PageEvent.notice("The clock was set.", again: true, history: true))
+      self?.viewers.sendToAll(PageEvent.notice("The clock was set.", again: true, history: true))
     }
   }
 
@@ -90,11 +90,11 @@ package final class Dashboard {
   /// Ends all streams and sessions.
   ///
   /// - Parameters:
-  ///   - reason: a sentence without quotes.
+  ///   - reason: a sentence.
   ///   - again: whether pages may ask for another stream.
   package func end(_ reason: String, again: Bool) {
     let notice = PageEvent.notice(reason, again: again)
-    viewers.end(notice)
+    viewers.endAll(notice)
     for reader in readers { reader.tail.end(notice) }
     (readers, sessions) = ([], Sessions())
   }
@@ -114,7 +114,7 @@ package final class Dashboard {
       } else {
         try answerFile(request, reply, part.isEmpty ? PageFile.index : String(part))
       }
-    } catch { refuse(reply, error) }
+    } catch { Dashboard.refuse(reply, error) }
   }
 
   private func answer(
@@ -139,9 +139,9 @@ package final class Dashboard {
     guard request.method == .get || request.method == .head else { throw .method("GET, HEAD") }
     let fields = [HTTPField("ETag", file.tag), HTTPField("Cache-Control", "no-cache")]
     if request.field("If-None-Match")?.contains(file.tag) ?? false {
-      return send(reply, 304, file.contentType, [], fields)
+      return Dashboard.send(reply, 304, file.contentType, [], fields)
     }
-    send(reply, 200, file.contentType, file.octets, fields)
+    Dashboard.send(reply, 200, file.contentType, file.octets, fields)
   }
 
   private func answerHistory(_ request: HTTPServerRequest, _ reply: HTTPServerReply) throws(DashboardRefusal) {
@@ -163,40 +163,55 @@ package final class Dashboard {
       let body = await BlockingTask.value("history", on: loop) {
         Array(JSONText.object(head + history.members(limits: limits)).utf8)
       }
-      sendData(reply, body)
+      Dashboard.sendData(reply, body)
     }
   }
 
   // MARK: - Streams
 
   private func beginEvents(_ request: HTTPServerRequest, _ reply: HTTPServerReply) throws(DashboardRefusal) {
-    let session = try session(of: request, isRequired: false)
+    let session = try session(of: request)
     try makeRoom()
     let viewer = viewers.begin(reply, PageRequest.streamFields, session)
-    // Text that is no number means from now on, like the number of a sample that is no longer here.
-    if let last = request.field("Last-Event-ID").flatMap({ UInt64($0) }),
-      let missed = sampler.shorts.samples(after: last)
-    {
-      for (number, sample) in missed {
-        viewers.send(
-          PageEvent.event("sample", id: number, FigureText.sample(sample, offset: sampler.offset, now: nil)), to: viewer
-        )
-      }
-    }
-    sampler.watch()
+    sendMissed(after: request.field("Last-Event-ID"), to: viewer)
+    followViewers()
     if session != nil { makeNames() }
   }
 
+  /// Sends the samples after the one with that number. If some of them are no longer here, or they are too many for one piece, sends
+  /// nothing: the page sees the gap and asks for the rows.
+  private func sendMissed(after id: String?, to viewer: Viewers.Viewer) {
+    // Text that is no number means from now on.
+    guard let last = id.flatMap({ UInt64($0) }), let missed = sampler.shorts.samples(after: last) else { return }
+    let events = missed.map { number, sample in
+      PageEvent.event("sample", id: number, FigureText.sample(sample, offset: sampler.offset, now: nil))
+    }
+    guard events.reduce(0, { $0 + $1.count }) <= Viewers.longestBacklog / 4 else { return }
+    viewers.send(events.flatMap(\.self), to: viewer)
+  }
+
   private func beginQueries(_ request: HTTPServerRequest, _ reply: HTTPServerReply) throws(DashboardRefusal) {
-    guard let session = try session(of: request, isRequired: true) else { return }
+    let session = try requiredSession(of: request)
     guard sources.tails.admits(session.user) else { throw DashboardRefusal(403, TailService.help) }
     try makeRoom()
     do throws(ControlRefusal) {
       let tail = try sources.tails.begin(
         TailRequest(request), reply, .events(PageRequest.streamFields), for: session.user,
-        backlog: Viewers.longestBacklog)
+        backlog: Viewers.longestBacklog
+      ) { [weak self] in self.map { $0.sessions.has(session, now: $0.loop.now) } ?? false }
       readers.append((session, tail))
+      beat()
     } catch { throw DashboardRefusal(error.status, error.reason) }
+  }
+
+  /// Tells readers of queries that the daemon is there, again and again while there are some.
+  private func beat() {
+    readers.removeAll { !$0.tail.isOpen }
+    guard !readers.isEmpty else { return beatTimer.cancel() }
+    beatTimer.set(after: Dashboard.pause, on: loop, for: self) {
+      for reader in $0.readers { reader.tail.beat() }
+      $0.beat()
+    }
   }
 
   private func makeRoom() throws(DashboardRefusal) {
@@ -206,20 +221,21 @@ package final class Dashboard {
     }
   }
 
-  private func viewersHaveChanged() {
-    if viewers.count == 0 { sampler.unwatch() }
+  /// Samples are taken while a page is open, and names are read while one has a session.
+  private func followViewers() {
+    if viewers.count == 0 { sampler.unwatch() } else { sampler.watch() }
     if !viewers.hasSessions { namesTimer.cancel() }
   }
 
   /// Ends streams that are too old, and those of sessions that no longer exist.
   private func endOldStreams() {
-    viewers.endOld()
+    viewers.endOld { sessions.has($0, now: loop.now) }
     for reader in readers where !sessions.has(reader.session, now: loop.now) { reader.tail.end(PageEvent.signedOut) }
   }
 
   private func send(_ sample: Sample, _ statistics: ForwarderStatistics) {
     let text = FigureText.sample(sample, offset: sampler.offset, now: present(statistics))
-    viewers.send(PageEvent.event("sample", id: sampler.shorts.number, text))
+    viewers.sendToAll(PageEvent.event("sample", id: sampler.shorts.number, text))
   }
 
   private func present(_ statistics: ForwarderStatistics) -> String {
@@ -229,7 +245,9 @@ package final class Dashboard {
 
   /// Sends the names to all sessions, and again after a pause.
   private func makeNames() {
-    namesTimer.set(after: Dashboard.namesPause, on: loop, for: self) { $0.makeNames() }
+    endOldStreams()
+    guard viewers.hasSessions else { return }
+    namesTimer.set(after: Dashboard.pause, on: loop, for: self) { $0.makeNames() }
     guard !isMakingNames else { return }
     isMakingNames = true
     loop.startTask { [self] in
@@ -240,26 +258,27 @@ package final class Dashboard {
         names: names.reports, overview: overview, numbers: numbers, now: sources.wallClock() / 1_000_000_000)
       let event = await BlockingTask.value("names", on: loop) { PageEvent.event("names", text.json) }
       isMakingNames = false
-      viewers.send(event) { [self] in sessions.has($0, now: loop.now) }
+      endOldStreams()
+      viewers.sendToSessions(event)
     }
   }
 
   // MARK: - Sessions
 
-  /// Returns the session whose token a request bears.
+  /// Returns the session whose token a request bears; nil without a token.
   ///
-  /// - Throws: status 401 for a token without a session, and without a token if one is required.
-  private func session(
-    of request: HTTPServerRequest, isRequired: Bool
-  ) throws(DashboardRefusal) -> Sessions.Session? {
-    guard let field = request.field("Authorization") else {
-      guard !isRequired else { throw .noSession }
-      return nil
-    }
+  /// - Throws: status 401 for a token without a session.
+  private func session(of request: HTTPServerRequest) throws(DashboardRefusal) -> Sessions.Session? {
+    guard let field = request.field("Authorization") else { return nil }
     let scheme = "bearer "
     guard field.lowercased().hasPrefix(scheme),
       let session = sessions.session(of: String(field.dropFirst(scheme.count)), now: loop.now)
     else { throw .noSession }
+    return session
+  }
+
+  private func requiredSession(of request: HTTPServerRequest) throws(DashboardRefusal) -> Sessions.Session {
+    guard let session = try session(of: request) else { throw .noSession }
     return session
   }
 
@@ -269,48 +288,53 @@ package final class Dashboard {
       sources.warn("wrong code", "dashboard: refused a code that is wrong, used or too old")
       throw DashboardRefusal(401, "the code is wrong, used or too old: run `httpdnsd dashboard` again")
     }
+    // It may have taken the place of another one.
+    endOldStreams()
     sources.note("dashboard: user \(session.user) has signed in")
     let body = JSONText.object([
       "token": JSONText.string(token), "may_tail": "\(sources.tails.admits(session.user))",
       "ends": FigureText.time(session.end, sampler.offset),
     ])
-    sendData(reply, Array(body.utf8))
+    Dashboard.sendData(reply, Array(body.utf8))
   }
 
   private func endSession(_ request: HTTPServerRequest, _ reply: HTTPServerReply) throws(DashboardRefusal) {
-    guard let session = try session(of: request, isRequired: true) else { return }
-    sessions.end(session)
-    viewers.end(of: session, PageEvent.signedOut)
-    for reader in readers where reader.session == session { reader.tail.end(PageEvent.signedOut) }
-    sendData(reply, Array("{}".utf8))
+    sessions.end(try requiredSession(of: request))
+    endOldStreams()
+    Dashboard.sendData(reply, Array("{}".utf8))
   }
 
   // MARK: - Actions
 
   private func act(_ request: HTTPServerRequest, _ reply: HTTPServerReply) throws(DashboardRefusal) {
-    guard let session = try session(of: request, isRequired: true) else { return }
+    let session = try requiredSession(of: request)
     let action = try PageRequest.action(request.body)
     sources.note("dashboard: user \(session.user): \(action.words)")
     loop.startTask { [self] in
       let (status, text) = await action.answer(from: sources.actions)
-      guard status == 200 else { return refuse(reply, DashboardRefusal(status, text)) }
-      sendData(reply, Array(text.utf8))
+      guard status == 200 else { return Dashboard.refuse(reply, DashboardRefusal(status, text)) }
+      Dashboard.sendData(reply, Array(text.utf8))
     }
   }
 
   // MARK: - Answers
 
-  private func refuse(_ reply: HTTPServerReply, _ refusal: DashboardRefusal) {
+  /// Answers a request whose path is the dashboard's while that is off.
+  package static func refuseWhileOff(_ reply: HTTPServerReply) {
+    refuse(reply, DashboardRefusal(404, "the dashboard is off"))
+  }
+
+  private static func refuse(_ reply: HTTPServerReply, _ refusal: DashboardRefusal) {
     send(
       reply, refusal.status, "text/plain; charset=utf-8", Array("\(refusal.reason)\n".utf8),
       refusal.fields + [HTTPField("Cache-Control", "no-store")])
   }
 
-  private func sendData(_ reply: HTTPServerReply, _ body: [UInt8]) {
+  private static func sendData(_ reply: HTTPServerReply, _ body: [UInt8]) {
     send(reply, 200, "application/json", body, [HTTPField("Cache-Control", "no-store")])
   }
 
-  private func send(
+  private static func send(
     _ reply: HTTPServerReply, _ status: Int, _ contentType: String, _ body: [UInt8], _ fields: [HTTPField]
   ) {
     let type = [HTTPField("Content-Type", contentType)]

@@ -49,7 +49,7 @@ struct Sessions {
     return code
   }
 
-  /// Exchanges a code for a token; nil if the code is wrong, used or too old.
+  /// Exchanges a code for a token; nil if the code is wrong, used or too old. If there are too many sessions, the oldest ends.
   mutating func begin(with code: String, now: BootInstant) -> (token: String, session: Session)? {
     let digest = Sessions.digest(code)
     guard let place = codes.firstIndex(where: { Sessions.areEqual($0.digest, digest) }) else { return nil }

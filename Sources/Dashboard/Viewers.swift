@@ -3,6 +3,7 @@
 import EventLoop
 import HTTPMessage
 import HTTPServer
+import JSON
 
 /// The streams of `/dashboard/events`.
 final class Viewers {
@@ -24,7 +25,7 @@ final class Viewers {
   /// A page that reads nothing for this time is cut off as well.
   private static let patience = Duration.seconds(30)
 
-  /// Called when the number of viewers has changed.
+  /// Called when a viewer has left.
   var changed: () -> Void = {}
   private let loop: any Loop
   private var viewers: [Viewer] = []
@@ -35,14 +36,12 @@ final class Viewers {
   var hasSessions: Bool { viewers.contains { $0.session != nil } }
 
   /// Begins a stream.
-  @discardableResult
   func begin(_ reply: HTTPServerReply, _ fields: [HTTPField], _ session: Sessions.Session?) -> Viewer {
     let viewer = Viewer(reply, session, loop.now)
     reply.startStream(status: 200, fields: fields, patience: Viewers.patience) { [weak self, weak viewer] in
       if let viewer { self?.remove(viewer) }
     }
     viewers.append(viewer)
-    changed()
     return viewer
   }
 
@@ -54,27 +53,25 @@ final class Viewers {
     remove(viewer)
   }
 
-  /// Sends an event to all, or to those with a session that `isValid` knows; the streams of other sessions end.
-  func send(_ event: [UInt8], onlyTo isValid: ((Sessions.Session) -> Bool)? = nil) {
+  func sendToAll(_ event: [UInt8]) { for viewer in viewers { send(event, to: viewer) } }
+
+  func sendToSessions(_ event: [UInt8]) {
+    for viewer in viewers where viewer.session != nil { send(event, to: viewer) }
+  }
+
+  /// Ends the streams that are too old, whose pages ask again, and those of sessions that `isValid` does not know.
+  func endOld(_ isValid: (Sessions.Session) -> Bool) {
     for viewer in viewers {
-      guard let isValid else {
-        send(event, to: viewer)
-        continue
+      if let session = viewer.session, !isValid(session) {
+        end(viewer, PageEvent.signedOut)
+      } else if loop.now - viewer.begin > Viewers.life {
+        end(viewer, PageEvent.again)
       }
-      guard let session = viewer.session else { continue }
-      if isValid(session) { send(event, to: viewer) } else { end(viewer, PageEvent.signedOut) }
     }
   }
 
-  /// Ends the streams that are too old; their pages ask again.
-  func endOld() {
-    for viewer in viewers where loop.now - viewer.begin > Viewers.life { end(viewer, PageEvent.again) }
-  }
-
-  /// Ends the streams of a session, or all, after a last event.
-  func end(of session: Sessions.Session? = nil, _ event: [UInt8]) {
-    for viewer in viewers where session == nil || viewer.session == session { end(viewer, event) }
-  }
+  /// Ends all streams after a last event.
+  func endAll(_ event: [UInt8]) { for viewer in viewers { end(viewer, event) } }
 
   private func end(_ viewer: Viewer, _ event: [UInt8]) {
     viewer.reply.write(event)
@@ -105,6 +102,8 @@ enum PageEvent {
   ///   - again: whether the page may take up the stream again.
   ///   - history: whether the rows that the page has are no longer true.
   static func notice(_ text: String, again: Bool, history: Bool = false) -> [UInt8] {
-    event("notice", #"{"text":"\#(text)","again":\#(again),"history":\#(history)}"#)
+    event(
+      "notice",
+      JSONText.object(["text": JSONText.string(text), "again": "\(again)", "history": "\(history)"]))
   }
 }

@@ -102,7 +102,7 @@ public final class WebServer {
   package var dashboard: Dashboard? { handler.dashboard }
 }
 
-/// Routes requests to `/metrics`, `/healthz`, `/readyz` and `/report`.
+/// Routes requests to `/metrics`, `/healthz`, `/readyz`, `/report` and the dashboard.
 final class WebHandler {
   private let loop: any Loop
   private let sources: WebSources
@@ -119,7 +119,9 @@ final class WebHandler {
   }
 
   func handle(_ request: HTTPServerRequest, _ reply: HTTPServerReply) {
-    if let dashboard, Dashboard.has(request.path) { return dashboard.handle(request, reply, hosts) }
+    if Dashboard.has(request.path) {
+      return dashboard.map { $0.handle(request, reply, hosts) } ?? Dashboard.refuseWhileOff(reply)
+    }
     guard hosts.admits(request.host) else {
       return answer(
         reply, 421,

@@ -161,6 +161,8 @@ import Testing
       let second = try scene.stream("/events", ("Last-Event-ID", "\(number)"))
       let event = try second.event("sample")
       #expect(event.id == number + 1 && !event.data.contains("\"now\""))
+      let origin = ("Origin", "http://attacker.example")
+      #expect(try scene.get("/events", origin).status == 403)
       for id in ["x", "-1", "99999", "1.5", ""] {
         let other = try scene.stream("/events", ("Last-Event-ID", id))
         #expect(try other.event("sample").data.contains("\"now\""), "\(id)")
@@ -314,6 +316,39 @@ import Testing
     }
   }
 
+  @Test func `a session of another user watches only while control.tail lets it`() throws {
+    try withScene(control: "tail = true") { scene in
+      chmod(scene.lab.folder.path, 0o755)
+      let group = ["setpriv", "--reuid=65534", "--regid=\(getegid())", "--clear-groups", Programs.daemon]
+      let (ending, output, error) = try ChildProcess.run(group + ["dashboard", "--socket", scene.socket])
+      #expect(ending == .exited(0), "\(error)")
+      let code = output.split(separator: "#")[1].trimmingCharacters(in: .newlines)
+      let response = try scene.post("/session", "{\"code\":\"\(code)\"}")
+      let token = try #require(response.body.firstMatch(of: #/"token":"([^"]+)"/#)).1
+      let stream = try scene.stream("/queries", ("Authorization", "Bearer \(token)"))
+      try ask(scene.daemon.address, "www.example.com")
+      _ = try stream.event("query")
+      try scene.daemon.reload(scene.settings.text.replacing("tail = true", with: "tail = false"))
+      #expect(stream.ends())
+      let refused = try scene.get("/queries", ("Authorization", "Bearer \(token)"))
+      #expect(refused.status == 403 && refused.body.contains("control.tail"))
+    }
+  }
+
+  @Test func `the seventeenth session ends the first one and its streams`() throws {
+    try withScene { scene in
+      let token = try scene.token()
+      let (events, queries) = (
+        try scene.stream("/events", ("Authorization", "Bearer \(token)")),
+        try scene.stream("/queries", ("Authorization", "Bearer \(token)"))
+      )
+      _ = try events.event("names")
+      for _ in 0..<16 { _ = try scene.token() }
+      #expect(try events.event("notice").data.contains("session has ended") && events.ends())
+      #expect(try queries.event("notice").data.contains("session has ended") && queries.ends())
+    }
+  }
+
   // MARK: - Actions
 
   @Test func `actions do what the commands do, answer with their JSON, and are logged`() throws {
@@ -363,6 +398,10 @@ import Testing
       let notice = try stream.event("notice")
       #expect(notice.data.contains("switched off") && notice.data.contains("\"again\":false") && stream.ends())
       for path in ["", "/history?span=10m", "/events"] { #expect(try scene.get(path).status == 404, "\(path)") }
+      for method in ["POST", "DELETE", "OPTIONS"] {
+        let response = try scene.send(scene.ask(method, "/session").with(\.host, "attacker.example"))
+        #expect(response.status == 404 && response.field("Content-Security-Policy") != nil, "\(method)")
+      }
       let (ending, _, error) = try scene.lab.run(["dashboard", "--socket", scene.socket])
       #expect(ending == .exited(1) && error.contains("the dashboard is off"))
       try scene.daemon.reload(text.replacing("dns.example.com", with: "other.example.com"))

@@ -16,7 +16,6 @@ struct DashboardCommand: ParsableCommand {
       From another machine, a tunnel leads to it: ssh -L 9353:127.0.0.1:9353 HOST, then open the address.
 
       Example: httpdnsd dashboard
-      Example: xdg-open "$(httpdnsd dashboard)"
 
       Exit code 0: printed; 1: the daemon cannot be reached, or web.dashboard is false; 64: a mistake on the command line.
       """)
