@@ -65,6 +65,7 @@ export function drawGlance({ hour, now, sums, latest, quantiles, spanText, outco
 			: `no misses ${over}`],
 		["SERVFAIL", percentText(ratio(sums.servfail, sums.queries)), `${counted(sums.servfail, "response")} ${over}`],
 		["Units today, UTC", number(sum((each) => each.units)), bound ? `${bound.name}: ${forecastText(bound.cast)}`
+			: isKnown && known.every((each) => each.cast.kind === "none") ? forecastText(known[0].cast)
 			: isKnown ? `about ${number(about(sum((each) => each.cast.units)))} by the end of the day, ${
 				clock(known[0].cast.midnight)}`
 				: "too little data for a forecast"],
