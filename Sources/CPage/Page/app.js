@@ -49,7 +49,7 @@ function build() {
 	const panels = [
 		["state", "State", "wide", "", nodes(el("p", { id: "state-sentence" }, "Connecting …"),
 			el("ul", { id: "state-reasons" }),
-			el("p.soft", { id: "state-hint" }, "A session shows the reasons: ", code("httpdnsd dashboard")),
+			el("p.soft", { id: "state-hint" }, "To see the reasons and the names that fail, run ", code("httpdnsd dashboard"), " on the daemon's machine."),
 			empty("state-facts"))],
 		["glance", "At a glance", "wide", "", nodes(list("glance", "tiles"))],
 		["queries", "Queries a second", "double", "span", plot("queries")], ["ratio", "Hit ratio", "", "span", plot("ratio")],

@@ -58,17 +58,17 @@ export function drawGlance({ hour, now, sums, latest, quantiles, spanText, outco
 	const sum = (value) => known.length ? known.reduce((all, each) => all + value(each), 0) : null;
 	const bound = known.filter((each) => each.cast.kind === "used_up").sort((a, b) => a.cast.at - b.cast.at)[0];
 	const isKnown = known.length && known.every((each) => each.cast.kind !== "unknown");
+	const day = !isKnown ? "too little data for a forecast" : known.every((each) => each.cast.kind === "none")
+		? forecastText(known[0].cast) : `about ${number(about(sum((each) => each.cast.units)))} by the end of the day, ${
+			clock(known[0].cast.midnight)}`;
 	facts("glance", [
 		["Queries", `${rateText(latest?.rate)} /s`, latest ? `in the last ${durationText(Math.round(latest.seconds))}` : ""],
 		["Hit ratio", percentText(hitRatio(sums)), sums.queries ? over : `no queries ${over}`],
 		["Slow misses", millisecondsText(quantiles.miss[1]), quantiles.miss[1] ? `1 in 20 misses takes longer, ${over}`
 			: `no misses ${over}`],
 		["SERVFAIL", percentText(ratio(sums.servfail, sums.queries)), `${counted(sums.servfail, "response")} ${over}`],
-		["Units today, UTC", number(sum((each) => each.units)), bound ? `${bound.name}: ${forecastText(bound.cast)}`
-			: isKnown && known.every((each) => each.cast.kind === "none") ? forecastText(known[0].cast)
-			: isKnown ? `about ${number(about(sum((each) => each.cast.units)))} by the end of the day, ${
-				clock(known[0].cast.midnight)}`
-				: "too little data for a forecast"],
+		["Units today, UTC", number(sum((each) => each.units)),
+			day + (bound ? `; ${bound.name}: ${forecastText(bound.cast)}` : "")],
 	]);
 	if (!now) return;
 	const { cache, refresh } = now;

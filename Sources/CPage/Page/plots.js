@@ -116,6 +116,7 @@ export class Plot {
 		this.last = [rows, end, words];
 		const { columns, length } = rows;
 		put(this.caption, words);
+		this.legend.title = "The values of the last row";
 		sync(this.legend, this.series, ([label]) => label, ([label, name]) => {
 			const [swatch, figure] = [el(DASHES[name] ? "i.dashed" : "i"), el("b")];
 			swatch.style.setProperty("--c", `var(--${name})`);

@@ -71,7 +71,8 @@ export function resultLines(request, result, hasFleet) {
 			+ counted(result.not_listed, "“not listed” reply", "“not listed” replies"));
 		add(notified != null, `notified: ${counted(notified, "other daemon")} of the fleet`);
 		add(hasFleet && notified == null && !problem, "notified: the other daemons; the store does not say how many");
-		add(strangers > 0, `⚠ ${counted(strangers, "daemon")} with a different secret cannot read it`);
+		add(strangers > 0, `⚠ not read by ${counted(strangers, "more daemon")} with a different secret (fleet.secret_file): ${
+			strangers > 1 ? "they keep their" : "it keeps its"} answers`);
 		add(problem, `⚠ other daemons of the fleet were not notified: ${problem}`);
 		add(result.save_problem, `⚠ cannot replace the cache file: ${result.save_problem}; a crash would revert this`);
 	} else if (request.do === "refresh") {

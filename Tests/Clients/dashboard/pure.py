@@ -109,7 +109,7 @@ CASES = [
   ("flush with a store",
    'w.resultLines({do: "flush", all: true}, {entries: 12, failures: 0, not_listed: 1, notified: 2, cannot_read: 1}, true)',
    ["removed: 12 cached answers, 0 remembered failures, 1 “not listed” reply", "notified: 2 other daemons of the fleet",
-    "⚠ 1 daemon with a different secret cannot read it"]),
+    "⚠ not read by 1 more daemon with a different secret (fleet.secret_file): it keeps its answers"]),
   ("flush without a store", 'w.resultLines({do: "flush"}, {entries: 1, failures: 0, not_listed: 0}, false).length', 1),
   ("report bad", 'w.resultLines({do: "report-bad", address: "192.0.2.2"}, {moved: 1, already: 0, alone: 0})',
    ["192.0.2.2 is now last in 1 answer"]),
