@@ -118,17 +118,15 @@ struct ResponseHeaders {
     lastContentType = value.text
   }
 
-  /// RFC 9111 section 5.2: directives separated by commas. `no-store`, `no-cache` and `max-age=0` address HTTP caches
-  /// and do not limit the lifetime of a DNS answer: only a positive `max-age` counts, the lowest if there are several.
+  /// RFC 9111 section 5.2: directives separated by commas. `no-store` and `no-cache` address HTTP caches and do not limit the
+  /// lifetime of a DNS answer. The first number counts if `max-age` comes twice (section 4.2.1).
   private mutating func noteCacheControl(_ value: Span<UInt8>) {
     var start = 0
     while start < value.count {
       var end = start
       while end < value.count, value[end] != UInt8(ascii: ",") { end += 1 }
       let directive = value.extracting(start..<end).trimmed
-      if directive.count > 8, directive.hasPrefix("max-age="), let seconds = directive.number(from: 8), seconds > 0 {
-        maxAge = min(maxAge ?? seconds, seconds)
-      }
+      if maxAge == nil, directive.hasPrefix("max-age=") { maxAge = directive.wholeNumber(from: 8) }
       start = end + 1
     }
   }
@@ -179,6 +177,16 @@ extension Span<UInt8> {
     while first < end, self[first] <= 0x20 { first += 1 }
     while first < end, self[end - 1] <= 0x20 { end -= 1 }
     return extracting(first..<end)
+  }
+
+  /// The same with a decimal fraction, which is cut off: AdGuard's servers write `max-age=300.000000`.
+  fileprivate func wholeNumber(from start: Int) -> Int64? {
+    let text = value(from: start)
+    var point = 0
+    while point < text.count, text[point] != UInt8(ascii: ".") { point += 1 }
+    guard point < text.count else { return text.number(from: 0) }
+    for index in (point + 1)..<text.count where text[index] &- UInt8(ascii: "0") >= 10 { return nil }
+    return point + 1 < text.count ? text.extracting(..<point).number(from: 0) : nil
   }
 
   /// Parses the octets from an index on as a decimal number of at most ten digits; nil for anything else.

@@ -7,7 +7,7 @@ public struct HTTPResponse: Hashable, Sendable {
   public var contentType: String?
   /// `Age` in seconds (RFC 9111 section 5.1).
   public var age: UInt32?
-  /// `max-age` of `Cache-Control` in seconds (RFC 9111 section 5.2.2.1). 0 does not limit TTLs.
+  /// `max-age` of `Cache-Control` in whole seconds (RFC 9111 section 5.2.2.1). 0 does not limit TTLs.
   public var maxAge: UInt32?
   /// `Retry-After` from now (RFC 9110 section 10.2.3). A date is relative to the response's own `Date`.
   public var retryAfter: Duration?

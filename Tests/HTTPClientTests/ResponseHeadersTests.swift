@@ -34,7 +34,10 @@ import Testing
   @Test(
     arguments: [
       ("max-age=60", 60), ("public, max-age=60, immutable", 60), ("no-store", nil), ("max-age=60, no-cache", 60),
-      ("no-store, max-age=60", 60), ("no-cache", nil), ("max-age=0", nil), ("max-age=9, max-age=0, max-age=7", 7),
+      ("no-store, max-age=60", 60), ("no-cache", nil), ("max-age=0", 0), ("max-age=9, max-age=0, max-age=7", 9),
+      ("max-age=x, max-age=7", 7), ("max-age=300.000000", 300), ("max-age=0.9", 0), ("max-age=12.5, max-age=1", 12),
+      ("max-age=300.", nil), ("max-age=.5", nil), ("max-age=1.2.3", nil), ("max-age=1.-2", nil),
+      ("max-age=\"60\"", nil),
       ("s-maxage=60", nil), ("max-age=-1", nil), ("max-age=", nil), ("max-age=1e3", nil),
       (",,max-age=7,", 7), ("max-age=99999999999", nil), ("", nil),
     ] as [(String, Int64?)])
