@@ -32,6 +32,10 @@ public struct HTTPDNSAnswer: Equatable, Sendable {
     return min(soa.ttl, ttlValue(minimum))
   }
 
+  /// How long a negative answer without an SOA record may be kept, in seconds, as the reply states it otherwise; nil if it
+  /// does not.
+  public var statedTTL: UInt32?
+
   /// Checks nothing. An answer without records is not negative unless `isNegative` is set.
   public init(
     responseCode: ResponseCode, isAuthenticated: Bool = false, answers: [ResourceRecord] = [],

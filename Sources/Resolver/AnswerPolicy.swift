@@ -53,7 +53,8 @@ struct AnswerPolicy {
     guard !answer.isNegative else {
       var finished = negative(
         answer.responseCode, question, chain: answer.answers, authorities: answer.authorities,
-        extendedError: answer.extendedError, isAuthenticated: answer.isAuthenticated, scope: answer.scopePrefixLength)
+        extendedError: answer.extendedError, isAuthenticated: answer.isAuthenticated, scope: answer.scopePrefixLength,
+        statedTTL: answer.statedTTL)
       finished?.isAmbiguous = answer.isEmptyAmbiguous
       return finished
     }
@@ -69,14 +70,17 @@ struct AnswerPolicy {
 
   /// Composes NXDOMAIN or NODATA with the upstream's SOA record or a synthetic one (RFC 2308 sections 3 and 5); nil if
   /// it does not fit into a message.
+  ///
+  /// - Parameter statedTTL: the lifetime in seconds that an upstream without an SOA record states; nil if it states none.
   func negative(
     _ responseCode: ResponseCode, _ question: HTTPDNSQuestion, chain: [ResourceRecord], authorities: [ResourceRecord],
-    extendedError: ExtendedError? = nil, isAuthenticated: Bool = false, scope: Int? = nil
+    extendedError: ExtendedError? = nil, isAuthenticated: Bool = false, scope: Int? = nil,
+    statedTTL: UInt32? = nil
   ) -> FinishedAnswer? {
     var authorities = authorities
     let soaTTL = HTTPDNSAnswer(responseCode: responseCode, authorities: authorities).negativeTTL
     let chain = chain.map { clamped($0) }
-    let lifetime = negativeLifetime(soaTTL, chain)
+    let lifetime = negativeLifetime(soaTTL ?? statedTTL, chain)
     if soaTTL == nil {
       let owner = chain.isEmpty ? question.name : ResourceRecord.target(of: chain) ?? question.name
       authorities.insert(SyntheticSOA.record(owner, ttl: lifetime), at: 0)
@@ -93,9 +97,11 @@ struct AnswerPolicy {
 
   /// Seconds for which a negative answer may be cached.
   ///
-  /// - Parameter chain: the alias chain, its TTLs inside the bounds.
-  private func negativeLifetime(_ soaTTL: UInt32?, _ chain: [ResourceRecord]) -> UInt32 {
-    var lifetime = min(soaTTL ?? AnswerPolicy.ttlWithoutSOA, ttl.highestNegative)
+  /// - Parameters:
+  ///   - statedTTL: what the SOA record or the upstream says, in seconds; nil if nothing does.
+  ///   - chain: the alias chain, its TTLs inside the bounds.
+  private func negativeLifetime(_ statedTTL: UInt32?, _ chain: [ResourceRecord]) -> UInt32 {
+    var lifetime = min(statedTTL ?? AnswerPolicy.ttlWithoutSOA, ttl.highestNegative)
     if isFallback { lifetime = min(lifetime, ttl.highestFallback) }
     return min(lifetime, chain.map(\.ttl).min() ?? lifetime)
   }
@@ -104,7 +110,7 @@ struct AnswerPolicy {
   func lifetime(of answer: HTTPDNSAnswer, to question: HTTPDNSQuestion) -> UInt32 {
     if let rebindFilter, rebindFilter.refuses(answer.answers, for: question.name) { return negativeLifetime(nil, []) }
     let chain = answer.answers.map { clamped($0) }
-    guard !answer.isNegative else { return negativeLifetime(answer.negativeTTL, chain) }
+    guard !answer.isNegative else { return negativeLifetime(answer.negativeTTL ?? answer.statedTTL, chain) }
     return (chain + answer.authorities.map { clamped($0) }).map(\.ttl).min() ?? .max
   }
 

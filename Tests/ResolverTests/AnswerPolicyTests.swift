@@ -51,6 +51,20 @@ import Testing
     #expect(AnswerPolicy(ttl: bounds).finish(answer, to: question)?.lifetime == 30)
   }
 
+  @Test func `without an SOA record the upstream's own time counts, within the bounds`() throws {
+    for (stated, kept) in [(nil, 30), (1, 1), (20, 20), (30, 30)] as [(UInt32?, UInt32)] {
+      var answer = HTTPDNSAnswer(responseCode: .nxDomain, isNegative: true)
+      answer.statedTTL = stated
+      let finished = try finish(answer)
+      #expect(finished.lifetime == kept)
+      #expect(try ttls(finished).authorities == [kept])
+    }
+    // The SOA record goes before it.
+    var answer = HTTPDNSAnswer.negative(.nxDomain, zone: name("example.com"), ttl: 20)
+    answer.statedTTL = 5
+    #expect(try finish(answer).lifetime == 20)
+  }
+
   @Test func `TTL 0 is not cached, unless a lower bound is configured`() throws {
     #expect(try finish(.addresses(www, "192.0.2.1", ttl: 0), lowest: 0).lifetime == 0)
     #expect(try finish(.addresses(www, "192.0.2.1", ttl: 0), lowest: 20).lifetime == 20)

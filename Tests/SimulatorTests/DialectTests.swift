@@ -92,6 +92,37 @@ private let json = HTTPField("Accept", "application/dns-json")
   }
 }
 
+@Suite struct `AdGuard's dialect` {
+  private func ask(_ target: String) -> DialectReply { SimulatorTests.ask(AdGuard(), target) }
+
+  @Test func `sections come first, and a record has a class`() {
+    let reply = ask("/resolve?name=www.example.com&type=A")
+    #expect(
+      reply.text
+        == #"{"Question":[{"name":"www.example.com.","type":1}],"#
+        + #""Answer":[{"name":"www.example.com.","data":"192.0.2.1","TTL":300,"type":1,"class":1}],"Extra":null,"#
+        + #""TC":false,"RD":true,"RA":true,"AD":false,"CD":false,"Status":0}"#)
+    #expect(reply.contentType == "application/x-javascript")
+    #expect(reply.fields == [HTTPField("Cache-Control", "max-age=300.000000")])
+  }
+
+  @Test func `a denial has no SOA record, and max-age in its place`() {
+    let reply = ask("/resolve?name=nope.example.com&type=28")
+    #expect(reply.text.contains(#""Answer":null"#) && reply.text.hasSuffix(#""Status":3}"#))
+    #expect(!reply.text.contains("Authority"))
+    #expect(reply.fields == [HTTPField("Cache-Control", "max-age=900.000000")])
+  }
+
+  @Test func `it is known by its host, and wrong parameters are 400`() {
+    for host in ["dns.adguard-dns.com", "dns.adguard-dns.com:8443", "dns.google"] {
+      let request = HTTPServerRequest(
+        method: .get, target: "/resolve?name=a", fields: [HTTPField("Host", host)], body: [], peer: nil)
+      #expect(AdGuard().claims(DialectRequest(request, now: 0)) == (host != "dns.google"), "\(host)")
+    }
+    for target in ["/resolve", "/resolve?name=a..b", "/resolve?name=a&type=FOO"] { #expect(ask(target).status == 400) }
+  }
+}
+
 @Suite struct `RFC 8484` {
   private let vector = Vectors.all.rfc8484
   private let zone = service("www.example.com. 128 A 192.0.2.1")

@@ -88,7 +88,11 @@ public struct JSONDialect: Dialect {
 
   private static let fields = [HTTPField("Accept", "application/dns-json")]
 
-  /// Reads a JSON body.
+  /// How long a denial without an SOA record may be kept for its `max-age`, in seconds: never longer than without one.
+  private static let denialLifetimes: ClosedRange<UInt32> = 1...30
+
+  /// Reads a JSON body. The form of AdGuard has no `Authority`: `max-age` limits the lifetime of a denial without an SOA
+  /// record.
   public func answer(
     to question: HTTPDNSQuestion, from response: HTTPResponse
   ) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
@@ -100,6 +104,12 @@ public struct JSONDialect: Dialect {
     let reply = try withJSON(response.body, limit: JSONDialect.mostOctets) { root throws(HTTPDNSFailure) in
       try reader.read(root)
     }
-    return try reply.answer(to: asked)
+    var answer = try reply.answer(to: asked)
+    if answer.isNegative, answer.negativeTTL == nil {
+      answer.statedTTL = response.maxAge.map {
+        min(max($0, JSONDialect.denialLifetimes.lowerBound), JSONDialect.denialLifetimes.upperBound)
+      }
+    }
+    return answer
   }
 }

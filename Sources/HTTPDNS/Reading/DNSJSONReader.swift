@@ -33,6 +33,8 @@ struct DNSJSONReader {
     guard let code = status.number(upTo: 4095) else { throw .unreadable(.number) }
     var reply = ProviderReply(responseCode: ResponseCode(rawValue: UInt16(code)))
     if let asked = root["Question"] { try checkQuestion(asked) } else if requiresQuestion { leftOut = .wrongQuestion }
+    // doh-server answers so if it refuses a parameter: an error of the request, and no verdict on the name.
+    if code == 2, root["Question"] == nil, root["Comment"] != nil { throw .wrongQuestion }
     if root["TC"]?.boolean == true { throw .truncated }
     reply.scopePrefixLength = scope(root["edns_client_subnet"])
     reply.extendedError = ExtendedError.mostTelling(of: extendedErrors(root))

@@ -73,7 +73,7 @@ protocol Dialect: Sendable {
 
 /// Every dialect. A dialect with a specific match comes before those that match any other request for the same path.
 let allDialects: [any Dialect] = [
-  AliDNS(), AliDNSConfiguration(), DohPub(), Cloudflare(), Google(), WireFormat(), Tencent(),
+  AliDNS(), AliDNSConfiguration(), AdGuard(), DohPub(), Cloudflare(), Google(), WireFormat(), Tencent(),
   EMAS(), DomainTable(),
 ]
 
