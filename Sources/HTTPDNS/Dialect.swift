@@ -111,6 +111,8 @@ public struct QuestionBatch: Hashable, Sendable {
 public struct Billing: Hashable, Sendable {
   /// Units per transfer that was replied to, whether or not it has an answer.
   public var unitsPerTransfer: Int
+  /// Units per name that is asked for, whether or not it has an answer.
+  public var unitsPerName = 0
   /// Units per name and address family that addresses were returned for.
   public var unitsPerAnswer = 0
   /// Whether the price is an estimate that no document confirms.
@@ -125,6 +127,10 @@ public struct Billing: Hashable, Sendable {
 
   /// Returns the units of one transfer.
   ///
-  /// - Parameter answers: the number of names and families that addresses were returned for.
-  public func units(answers: Int) -> Int { unitsPerTransfer + unitsPerAnswer * answers }
+  /// - Parameters:
+  ///   - names: the number of names that were asked for.
+  ///   - answers: the number of names and families that addresses were returned for.
+  public func units(names: Int = 1, answers: Int) -> Int {
+    unitsPerTransfer + unitsPerName * names + unitsPerAnswer * answers
+  }
 }

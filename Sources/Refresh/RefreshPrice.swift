@@ -5,12 +5,15 @@ package struct RefreshPrice: Hashable, Sendable {
   /// Whether the transfer is billed. If so, the other values are billing units, otherwise transfers.
   package var isBilled: Bool
   package var perTransfer: Int
+  /// The additional cost of each name, in one address family or in both.
+  package var perName: Int
   /// The additional cost of each expected answer.
   package var perAnswer: Int
 
-  package init(isBilled: Bool, perTransfer: Int, perAnswer: Int) {
+  package init(isBilled: Bool, perTransfer: Int, perName: Int = 0, perAnswer: Int) {
     self.isBilled = isBilled
     self.perTransfer = perTransfer
+    self.perName = perName
     self.perAnswer = perAnswer
   }
 

@@ -87,8 +87,9 @@ final class RefreshSpending {
   /// The maximum number of names, each in both families, in a transfer that the budget can pay for; at least 1.
   func mostNames(_ price: RefreshPrice) -> Int {
     loop.assertCurrent()
-    guard price.isBilled, price.perAnswer > 0 else { return .max }
-    return max(1, (billed.budget.limitInUse - price.perTransfer) / (2 * price.perAnswer))
+    let perName = price.perName + 2 * price.perAnswer
+    guard price.isBilled, perName > 0 else { return .max }
+    return max(1, (billed.budget.limitInUse - price.perTransfer) / perName)
   }
 
   /// Takes the cost of a transfer with these questions, or with as many of them as the budget allows.
@@ -100,13 +101,16 @@ final class RefreshSpending {
     loop.assertCurrent()
     var taken = [Bool](repeating: false, count: items.count)
     var isBegun = false
+    var names: Set<DomainName> = []
     for (index, item) in items.enumerated().sorted(by: { $0.1.isOnKeepList && !$1.1.isOnKeepList }) {
-      let units = price.perAnswer + (isBegun ? 0 : price.perTransfer)
+      let isNewName = price.perName > 0 && !names.contains(item.name)
+      let units = price.perAnswer + (isBegun ? 0 : price.perTransfer) + (isNewName ? price.perName : 0)
       let now = loop.now.nanoseconds
       taken[index] =
         price.isBilled ? billed.take(item, units: units, now: now) : free.take(item, units: units, now: now)
       if taken[index], price.isBilled, units > 0 { ledger?.didSpend() }
       isBegun = isBegun || taken[index]
+      if isNewName, taken[index] { names.insert(item.name) }
     }
     guard taken.contains(false) else { return taken }
     if loop.now >= nextNote {

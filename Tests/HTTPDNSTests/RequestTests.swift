@@ -73,6 +73,8 @@ import Testing
   @Test func `alidns costs five units over HTTPS and one over HTTP, public services none`() {
     #expect(alidns.billing.unitsPerTransfer == 5)
     #expect(signed.billing.unitsPerTransfer == 1)
+    let byName = Billing(unitsPerTransfer: 1, unitsPerName: 5, unitsPerAnswer: 2, source: "a test")
+    #expect(byName.units(answers: 0) == 6 && byName.units(names: 3, answers: 4) == 24)
     #expect(google.billing == .free && post.billing == .free)
   }
 

@@ -161,6 +161,22 @@ import Testing
     withExtendedLifetime(costly) {}
   }
 
+  @Test func `a name that is billed by the name costs once for both families`() throws {
+    let price = RefreshPrice(isBilled: true, perTransfer: 0, perName: 5, perAnswer: 0)
+    var limits = Configuration().refresh
+    (limits.budgetPerMinute, limits.budgetPerDay) = (40, 1_000)
+    let spending = RefreshSpending(limits, on: loop, ledger: nil, note: { _ in })
+    let items = ["a", "a", "b", "b", "c"].map {
+      RefreshSpending.Item(name: name("\($0).example"), isOnKeepList: true)
+    }
+    #expect(spending.take(items, price) == [true, true, true, true, true])
+    // 15 of 40 units are spent, so that five of further names can be paid for.
+    let more = (0..<6).map { RefreshSpending.Item(name: name("n\($0).example"), isOnKeepList: true) }
+    #expect(spending.take(more, price) == [true, true, true, true, true, false])
+    #expect(spending.mostNames(price) == 8)
+    #expect(spending.mostNames(RefreshPrice(isBilled: true, perTransfer: 10, perName: 5, perAnswer: 5)) == 2)
+  }
+
   @Test func `the budget follows the configuration for billed and free providers`() throws {
     let text = { (text: String) in try Configuration.parse(text: text, fileName: "test") }
     let defaults = try text("").configuration.refresh

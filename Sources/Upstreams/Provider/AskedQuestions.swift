@@ -14,6 +14,13 @@ package enum AskedQuestions {
     }
   }
 
+  var nameCount: Int {
+    switch self {
+    case .one: 1
+    case .batch(let batch): batch.names.count
+    }
+  }
+
   /// The question, or the first of the batch.
   var first: HTTPDNSQuestion {
     switch self {

@@ -315,7 +315,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
     let request = request(asked)
     let begin = loop.preciseNow
     // A transfer is charged in full unless the answer shows its cost, since the provider's accounting is unknown.
-    let most = dialect.billing.units(answers: asked.count)
+    let most = dialect.billing.units(names: asked.nameCount, answers: asked.count)
     let billed = BilledRequest(asking, within: limits, units: most)
     defer { billed.end() }
     let outcome = await transport.send(request, for: billed, timeout: timeout)
@@ -340,7 +340,8 @@ final class HTTPDNSProvider: ConfiguredUpstream {
         let count = replies.results.count {
           if case .success(let answer) = $0.result { !answer.isNegative } else { false }
         }
-        limits.pay(dialect.billing.units(answers: count) + most * (response.timesSent - 1))
+        let units = dialect.billing.units(names: asked.nameCount, answers: count)
+        limits.pay(units + most * (response.timesSent - 1))
         return .success(replies)
       } catch {
         limits.pay(most * response.timesSent)
@@ -457,7 +458,8 @@ extension UpstreamTraits {
     let billing = dialect.billing
     if billing.isBilled {
       refreshPrice = RefreshPrice(
-        isBilled: true, perTransfer: billing.unitsPerTransfer, perAnswer: billing.unitsPerAnswer)
+        isBilled: true, perTransfer: billing.unitsPerTransfer, perName: billing.unitsPerName,
+        perAnswer: billing.unitsPerAnswer)
     }
     self.mostNames = mostNames
   }
