@@ -26,6 +26,13 @@ public protocol Dialect: Sendable {
   /// The service's own error code, if the reply has one that its documents list.
   func errorCode(in response: HTTPResponse) -> String?
 
+  /// The service's time in the body of a refusal, in seconds since 1970; nil if the body has none, so that `Date` counts.
+  func unixTime(in response: HTTPResponse) -> Int64?
+
+  /// Whether a refusal over http corrects the clock that requests are signed by, too. An attacker on the path who can forge
+  /// its time can forge the answers of such a service anyway.
+  var learnsTimeInTheClear: Bool { get }
+
   /// The price of a transfer.
   var billing: Billing { get }
 }
@@ -33,6 +40,12 @@ public protocol Dialect: Sendable {
 extension Dialect {
   /// Nil by default: the service has no error codes of its own.
   public func errorCode(in response: HTTPResponse) -> String? { nil }
+
+  /// Nil by default: the service's time is that of `Date`.
+  public func unixTime(in response: HTTPResponse) -> Int64? { nil }
+
+  /// False by default: only TLS authenticates the time.
+  public var learnsTimeInTheClear: Bool { false }
 }
 
 /// A dialect in which one transfer can carry several names and both address families.

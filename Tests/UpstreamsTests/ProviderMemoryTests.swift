@@ -69,6 +69,19 @@ import Testing
     #expect(!names.contains(question(9999), now: later))
   }
 
+  @Test func `a refusal corrects the clock, and a time that the service states goes before Date`() {
+    var clock = ProviderClock()
+    clock.note(1_800_007_200, isAuthenticated: false, wallTime: 1_800_000_000)
+    #expect(clock.offset == 0 && clock.oddDifference == 7200)
+    clock.correct(to: 1_800_007_200, isStated: false, wallTime: 1_800_000_000)
+    #expect(clock.offset == 7200 && clock.oddDifference == nil)
+    clock.note(1_800_000_600, isAuthenticated: true, wallTime: 1_800_000_000)
+    #expect(clock.offset == 600)
+    clock.correct(to: 1_800_000_900, isStated: true, wallTime: 1_800_000_000)
+    clock.note(1_800_000_000, isAuthenticated: true, wallTime: 1_800_000_000)
+    #expect(clock.offset == 900 && clock.differenceOfMachine == 0)
+  }
+
   @Test func `clock differences up to two seconds are ignored`() {
     var clock = ProviderClock()
     for difference in [-2, -1, 0, 1, 2] as [Int64] {

@@ -345,9 +345,19 @@ final class HTTPDNSProvider: ConfiguredUpstream {
         return .success(replies)
       } catch {
         limits.pay(most * response.timesSent)
+        if error.mayBeTheClock { learnTime(from: response, of: server) }
         return .failure(failed(error, response))
       }
     }
+  }
+
+  /// Corrects the clock by a refusal that has the service's own time, or that may teach it over http. `Date` over https has
+  /// been noted already.
+  private func learnTime(from refusal: HTTPResponse, of server: ProviderServer) {
+    guard server.isVerified || dialect.learnsTimeInTheClear else { return }
+    let stated = dialect.unixTime(in: refusal)
+    guard let time = stated ?? (server.isVerified ? nil : refusal.date) else { return }
+    clock.correct(to: time, isStated: stated != nil, wallTime: loop.wallTime)
   }
 
   /// The failure that a response reports. A refusal has the service's own error code or the HTTP status, and a remedy.

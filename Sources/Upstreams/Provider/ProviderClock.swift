@@ -5,12 +5,14 @@ import HTTPClient
 
 /// The provider's clock, against which it checks signatures.
 struct ProviderClock {
-  /// Seconds by which the provider is ahead of the machine, as far as an authenticated response has said so.
+  /// Seconds by which the provider is ahead of the machine, as far as a response that may say so has said so.
   private(set) var offset: Int64 = 0
   /// Seconds by which the last response's `Date` was ahead of the time used to sign its request.
   private var difference: Int64 = 0
   /// Seconds by which the last response's `Date` was ahead of the machine's clock; nil without such a response.
   private(set) var differenceOfMachine: Int64?
+  /// Whether the service has stated its time in a body. From then on `Date`, which may be another machine's, corrects nothing.
+  private var isStated = false
 
   /// Differences up to this many seconds are not corrected: `Date` has whole seconds and some transit time.
   private static let tolerance: Int64 = 2
@@ -25,9 +27,20 @@ struct ProviderClock {
 
   /// Notes the `Date` of a response. Only an authenticated one corrects the clock.
   mutating func note(_ date: Int64, isAuthenticated: Bool, wallTime: Int64) {
-    if isAuthenticated { learn(date - wallTime) }
+    if isAuthenticated, !isStated { learn(date - wallTime) }
     difference = date - unixTime(wallTime: wallTime)
     differenceOfMachine = date - wallTime
+  }
+
+  /// Corrects the clock by the time of a refusal, whatever carried it.
+  ///
+  /// - Parameters:
+  ///   - time: seconds since 1970.
+  ///   - isStated: whether the service states the time in its body.
+  mutating func correct(to time: Int64, isStated: Bool, wallTime: Int64) {
+    self.isStated = self.isStated || isStated
+    learn(time - wallTime)
+    difference = time - unixTime(wallTime: wallTime)
   }
 
   private mutating func learn(_ difference: Int64) {
