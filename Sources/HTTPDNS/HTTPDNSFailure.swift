@@ -20,6 +20,12 @@ public enum HTTPDNSFailure: Error, Hashable, Sendable {
   case fault
   /// The provider does not accept this name.
   case name
+  /// The service refuses in the way in which it refuses names that the account does not list, a wrong key and an old signature.
+  /// After one retry with a corrected clock it counts as an empty answer.
+  case notListed
+  /// The service refuses with a code that its documents do not explain: a matter of the name, until more is known. One retry
+  /// with a corrected clock is useful.
+  case unexplained
   /// Any HTTP status but success, without an error code of the service, and its `Retry-After` if it sent one. Redirects are
   /// never followed.
   case status(Int, retryAfter: Duration? = nil)
@@ -51,7 +57,7 @@ extension HTTPDNSFailure {
     case .authentication, .status(401, _), .status(403, _): .authentication
     case .expired: .expired
     case .account, .unsigned: .account
-    case .name: .name
+    case .name, .notListed, .unexplained: .name
     case .status(404, _): .badPath
     case .quota, .status(429, _): .quota
     case .status where isRefusal: .badParameter
@@ -77,6 +83,9 @@ extension HTTPDNSFailure {
     default: false
     }
   }
+
+  /// Whether the refusal may concern the name or the account, which the service does not say.
+  public var isUndecided: Bool { self == .notListed || self == .unexplained }
 }
 
 /// What is wrong with a body.
@@ -146,6 +155,8 @@ extension HTTPDNSFailure: CustomStringConvertible {
     case .quota: "too many requests"
     case .fault: "the server reports a fault of its own"
     case .name: "the provider does not take the name"
+    case .notListed: "the provider does not list the name, or refuses the signature"
+    case .unexplained: "the provider refuses for a reason of its own"
     case .status(let status, _): statusText.map { "\($0) (HTTP status \(status))" } ?? "HTTP status \(status)"
     case .unreadable(let reason): "unreadable: \(reason.text)"
     case .wrongQuestion: "the reply is to another question"

@@ -36,6 +36,8 @@ final class HTTPDNSProvider: ConfiguredUpstream {
   private var clock = ProviderClock()
   private var timeRequests: TimeRequests
   private var notListed = NotListedNames()
+  private var undecided = UndecidedRefusals()
+  private let note: ProviderNote
   private var pairs = PairedNames()
   private(set) var pairsInFlight: [HTTPDNSQuestion: SharedTransfer] = [:]
 
@@ -63,6 +65,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
     self.loop = loop
     self.counters = counters
     batchDialect = dialect as? any BatchDialect
+    self.note = note
     traits = UpstreamTraits(settings, dialect, mostNames: batchDialect?.mostNames ?? 0)
     health = ProviderHealth(settings, servers, schedule, counters, on: loop, note: note)
     limits = ProviderLimits(settings, ledger, counters, on: loop, note: note)
@@ -286,6 +289,10 @@ final class HTTPDNSProvider: ConfiguredUpstream {
       sentAt = loop.now
       result = await transfer(transport, server, asked, for: asking, timeout: end - loop.now)
     }
+    // The clock has moved once more, or there was no time for a repeat.
+    if case .failure(let failure) = result, failure.report == .notListed, let empty = emptyReplies(asked, server) {
+      result = .success(empty)
+    }
     switch result {
     case .success(let replies) where replies.hasVerdict: health.hasVerdict(of: server, on: asking, sentAt: sentAt)
     case .success: break
@@ -307,12 +314,14 @@ final class HTTPDNSProvider: ConfiguredUpstream {
     return result
   }
 
+  /// Sends a request and reads the reply. A refusal that may mean an unlisted name is an empty answer, unless it has corrected
+  /// the clock.
   private func exchange(
     _ transport: any HTTPTransport, _ server: ProviderServer, _ asked: AskedQuestions, for asking: any QuestionInFlight,
     timeout: Duration
   ) async -> Result<ProviderReplies, UpstreamFailure> {
     if case .batch(let batch) = asked, batch.types.count == 2 { counters.values.pairs += 1 }
-    let request = request(asked)
+    let (request, offset) = (request(asked), clock.offset)
     let begin = loop.preciseNow
     // A transfer is charged in full unless the answer shows its cost, since the provider's accounting is unknown.
     let most = dialect.billing.units(names: asked.nameCount, answers: asked.count)
@@ -342,13 +351,36 @@ final class HTTPDNSProvider: ConfiguredUpstream {
         }
         let units = dialect.billing.units(names: asked.nameCount, answers: count)
         limits.pay(units + most * (response.timesSent - 1))
+        undecided.answered()
         return .success(replies)
       } catch {
         limits.pay(most * response.timesSent)
         if error.mayBeTheClock { learnTime(from: response, of: server) }
+        if error.isUndecided, clock.offset == offset { noteUndecided(error, response) }
+        if error == .notListed, clock.offset == offset, let empty = emptyReplies(asked, server) {
+          return .success(empty)
+        }
         return .failure(failed(error, response))
       }
     }
+  }
+
+  /// Empty answers to all questions of a transfer with one name; nil if it has several, of which each may be the reason.
+  private func emptyReplies(_ asked: AskedQuestions, _ server: ProviderServer) -> ProviderReplies? {
+    guard asked.nameCount == 1 else { return nil }
+    var replies = ProviderReplies(server: server.description, results: [])
+    asked.forEachQuestion { question in
+      let answer = HTTPDNSAnswer(responseCode: .noError, isNegative: true, isEmptyAmbiguous: true)
+      replies.results.append((question, .success(answer)))
+    }
+    return replies
+  }
+
+  /// Warns once if nothing but such refusals has come.
+  private func noteUndecided(_ error: HTTPDNSFailure, _ response: HTTPResponse) {
+    let code = dialect.errorCode(in: response).map { "\"\($0)\"" }
+    guard let line = undecided.refused(because: code ?? "HTTP status \(response.status)", by: settings) else { return }
+    note(.warning, line)
   }
 
   /// Corrects the clock by a refusal that has the service's own time, or that may teach it over http. `Date` over https has
@@ -404,8 +436,14 @@ final class HTTPDNSProvider: ConfiguredUpstream {
       return .failure(UpstreamFailure(.other, reason, .limit))
     }
     let asking = OwnQuestion(questions[0].name, now: loop.now)
-    let replies = await askServers(asked(questions), for: asking, deadline: deadline, isLastResort: false, attempts: 1)
-    if case .failure(let failure) = replies, failure.consequence.isRemembered { health.refreshHasFailed() }
+    let asked = asked(questions)
+    let replies = await askServers(asked, for: asking, deadline: deadline, isLastResort: false, attempts: 1)
+    if case .failure(let failure) = replies {
+      if failure.report?.isUndecided == true, asked.nameCount > 1 {
+        return await refreshEachAlone(questions, deadline: deadline)
+      }
+      if failure.consequence.isRemembered { health.refreshHasFailed() }
+    }
     return replies.map { replies in
       var answers: [HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>] = [:]
       for question in questions {
@@ -415,6 +453,21 @@ final class HTTPDNSProvider: ConfiguredUpstream {
       }
       return answers
     }
+  }
+
+  /// Asks for each name of a refused transfer once by itself: one of them may not be on the account's list.
+  private func refreshEachAlone(
+    _ questions: [HTTPDNSQuestion], deadline: BootInstant
+  ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
+    var answers: [HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>] = [:]
+    for question in questions where answers[question] == nil {
+      let ofName = questions.filter { $0.name == question.name }
+      switch await refresh(ofName, deadline: deadline) {
+      case .success(let found): answers.merge(found) { $1 }
+      case .failure(let failure): for question in ofName { answers[question] = .failure(failure) }
+      }
+    }
+    return .success(answers)
   }
 
   /// Composes one transfer for all questions. With several names, a question in flight may be asked again, since a

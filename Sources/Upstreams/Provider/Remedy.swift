@@ -7,7 +7,7 @@ import HTTPMessage
 
 extension HTTPDNSFailure {
   /// Whether a wrong clock may be the cause. Not every provider reports which part of a signature it refused.
-  var mayBeTheClock: Bool { kind == .expired || kind == .authentication }
+  var mayBeTheClock: Bool { kind == .expired || kind == .authentication || isUndecided }
 
   /// A human-readable reason. Without an account there are no credentials that a provider could refuse.
   func text(_ kind: Configuration.ProviderKind) -> String {

@@ -1,0 +1,32 @@
+// UndecidedRefusals.swift -- refusals that may concern the name or the account, before the provider has answered anything.
+//
+// Most names of a machine are not on the list of an account, so that a service which refuses them like a wrong key cannot be
+// judged by a few of them. But if nothing else ever comes, its operator has to look.
+
+import Configuration
+import HTTPDNS
+
+/// Counts such refusals until the first answer.
+struct UndecidedRefusals {
+  private var count = 0
+  private var hasAnswered = false
+
+  /// The log has one line after this many.
+  private static let most = 8
+
+  /// The provider has answered a question in whatever way.
+  mutating func answered() { hasAnswered = true }
+
+  /// Notes a refusal.
+  ///
+  /// - Parameter reason: the last one, human-readable.
+  /// - Returns: a line for the operator, if one is due.
+  mutating func refused(because reason: String, by provider: Configuration.Provider) -> String? {
+    guard !hasAnswered, count < UndecidedRefusals.most else { return nil }
+    count += 1
+    guard count == UndecidedRefusals.most else { return nil }
+    return
+      "provider \(provider.name): \(count) requests refused and none answered yet: \(reason); check that the provider's "
+      + "console lists these names, and \(provider.kind.accountKeys.joined(separator: " and "))"
+  }
+}

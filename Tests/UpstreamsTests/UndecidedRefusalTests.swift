@@ -1,0 +1,159 @@
+// UndecidedRefusalTests.swift -- refusals that may concern the name, the account or the clock, and the clock over http.
+
+import Configuration
+import DNSWire
+import EventLoop
+import HTTPClient
+import HTTPMessage
+import TestSupport
+import Testing
+
+@testable import ForwarderTestSupport
+@testable import HTTPDNS
+@testable import Upstreams
+
+/// A service in which 403 may mean anything, 400 something that it does not explain, and a body may have its time.
+private struct VagueDialect: BatchDialect {
+  var learnsTimeInTheClear = false
+  let mostNames = 10
+  let billing = Billing(unitsPerTransfer: 0, unitsPerName: 2, source: "a test")
+
+  func request(for batch: QuestionBatch, unixTime: Int64) -> HTTPRequest {
+    HTTPRequest(target: "/d?t=\(unixTime)&n=\(batch.names.map(\.text).joined(separator: ","))")
+  }
+
+  func answers(
+    to batch: QuestionBatch, from response: HTTPResponse
+  ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
+    switch response.status {
+    case 200: break
+    case 403: throw .notListed
+    case 400: throw .unexplained
+    default: throw .status(response.status)
+    }
+    return batch.questions.map { question in
+      let address = ResourceRecord(
+        owner: question.name, type: question.type, ttl: 60,
+        rdata: [UInt8](repeating: 1, count: question.type == .a ? 4 : 16))
+      return .success(HTTPDNSAnswer(responseCode: .noError, answers: [address]))
+    }
+  }
+
+  func errorCode(in response: HTTPResponse) -> String? { response.status == 400 ? "Odd" : nil }
+
+  func unixTime(in response: HTTPResponse) -> Int64? { Int64(String(decoding: response.body, as: UTF8.self)) }
+}
+
+@Suite struct UndecidedRefusalTests {
+  private let loop = SimulatedLoop()
+
+  private func scene(
+    learnsTimeInTheClear: Bool = false, isVerified: Bool = true, _ script: @escaping ProviderScene.Script
+  ) -> ProviderScene {
+    ProviderScene(
+      on: loop, [script], dialect: VagueDialect(learnsTimeInTheClear: learnsTimeInTheClear), isVerified: isVerified)
+  }
+
+  private func reply(_ status: Int, date: Int64? = nil, _ body: String = "") -> (HTTPResult, Duration) {
+    (.response(HTTPResponse(status: status, date: date, body: Array(body.utf8))), .milliseconds(10))
+  }
+
+  private func isAmbiguous(_ result: Result<UpstreamAnswer, UpstreamFailure>) -> Bool {
+    (try? result.get().answer.isEmptyAmbiguous) == true
+  }
+
+  /// The times that requests were signed by, relative to the machine's clock at the start.
+  private func times(_ scene: ProviderScene, from start: Int64) -> [Int64] {
+    scene.servers[0].sent.compactMap { sent in
+      sent.request.target.firstMatch(of: /t=(\d+)/).flatMap { Int64($0.1) }.map { $0 - start }
+    }
+  }
+
+  @Test func `a refusal that may mean an unlisted name is an empty answer, remembered, and no failure`() {
+    let scene = scene { self.reply($0 < 3 ? 403 : 200) }
+    for number in 0..<3 { #expect(isAmbiguous(scene.ask("n\(number).example"))) }
+    #expect(isAmbiguous(scene.ask("n0.example")))
+    #expect(scene.servers[0].sent.count == 3)
+    #expect(scene.provider.report.state == .up && scene.provider.counters.values.failures.total == 0)
+    #expect(scene.provider.counters.values.units == 6)
+    #expect(scene.ask("n3.example").isAnswer && scene.notes.all.isEmpty)
+  }
+
+  @Test func `one repeat follows if the refusal moves the clock, and never more`() {
+    let start = loop.wallTime
+    let ahead = scene { self.reply($0 == 1 ? 200 : 403, date: start + 7200) }
+    #expect(!isAmbiguous(ahead.ask()) && ahead.servers[0].sent.count == 2)
+    #expect(times(ahead, from: start) == [0, 7200])
+    let always = scene { self.reply(403, date: start + 3600 * Int64($0 + 1)) }
+    #expect(isAmbiguous(always.ask()))
+    #expect(times(always, from: start) == [0, 3600])
+  }
+
+  @Test func `what is not explained is a failure of the name alone, repeated if the clock was wrong`() {
+    let start = loop.wallTime
+    let scene = scene { self.reply($0 < 4 ? 400 : 200, date: start + 7200) }
+    for number in 0..<3 { #expect(scene.ask("n\(number).example").failure?.consequence == .nextUpstream) }
+    #expect(times(scene, from: start) == [0, 7200, 7200, 7200])
+    #expect(scene.ask("n3.example").isAnswer && scene.provider.report.state == .up)
+  }
+
+  @Test(arguments: [403, 400])
+  func `if nothing is ever answered the eighth refusal is one warning`(status: Int) {
+    let scene = scene { self.reply($0 < 30 ? status : 200) }
+    for number in 0..<7 { scene.ask("n\(number).example") }
+    #expect(scene.notes.all.isEmpty)
+    for number in 7..<20 { scene.ask("n\(number).example") }
+    #expect(
+      scene.notes.all == [
+        "provider first: 8 requests refused and none answered yet: \(status == 400 ? "\"Odd\"" : "HTTP status 403"); check "
+          + "that the provider's console lists these names, and token"
+      ])
+  }
+
+  @Test func `after an answer refusals are no reason to warn`() {
+    let scene = scene { self.reply($0 == 3 ? 200 : 403) }
+    for number in 0..<40 { scene.ask("n\(number).example") }
+    #expect(scene.notes.all.isEmpty)
+  }
+
+  @Test(arguments: [403, 400]) func `each name of a refused transfer is asked alone once`(status: Int) throws {
+    let scene = scene { number in self.reply([status, 200, status, 200][number]) }
+    let questions = ["a.example", "b.example", "c.example"].map {
+      HTTPDNSQuestion(name: DomainName(text: $0)!, type: .a)
+    }
+    nonisolated(unsafe) let provider = scene.provider
+    let answers = try loop.run { [loop] in
+      await provider.refresh(questions, deadline: loop.now + .seconds(4))
+    }.get()
+    #expect(
+      scene.servers[0].sent.map { String($0.request.target.split(separator: "n=").last ?? "") } == [
+        "a.example.,b.example.,c.example.", "a.example.", "b.example.", "c.example.",
+      ])
+    let empty = questions.map { answers[$0].map { isAmbiguous($0) } }
+    #expect(empty == [false, status == 403, false])
+    let isAnswered = (try? answers[questions[1]]?.get()) != nil
+    #expect(isAnswered == (status == 403))
+    #expect(scene.provider.counters.values.units == 6 + 3 * 2)
+  }
+
+  @Test func `over http a refusal corrects the clock of a service that allows it, and an answer does not`() {
+    let start = loop.wallTime
+    for learns in [true, false] {
+      let scene = scene(learnsTimeInTheClear: learns, isVerified: false) { number in
+        self.reply(number == 1 ? 403 : 200, date: start + 7200)
+      }
+      #expect(scene.ask("a.example").isAnswer)
+      #expect(isAmbiguous(scene.ask("b.example")) == !learns)
+      #expect(times(scene, from: start) == (learns ? [0, 0, 7200] : [0, 0]))
+    }
+  }
+
+  @Test func `the time in a body goes before Date, which then corrects nothing`() {
+    let start = loop.wallTime
+    let scene = scene { number in
+      number == 0 ? self.reply(403, date: start, "\(start + 600)") : self.reply(200, date: start)
+    }
+    for name in ["a", "b", "c"] { #expect(scene.ask("\(name).example").isAnswer) }
+    #expect(times(scene, from: start) == [0, 600, 600, 600])
+  }
+}
