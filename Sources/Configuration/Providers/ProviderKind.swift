@@ -66,6 +66,17 @@ extension Configuration.ProviderKind {
     }
   }
 
+  /// Whose units the provider counts, without secrets, and not how they are asked for; nil for kinds without an account.
+  package var account: String? {
+    switch self {
+    case .alidns(let account, _, _): "alidns \(account?.accountID ?? "")"
+    case .tencent(.https(_, let id), _): "tencent \(id ?? "")"
+    case .tencent(.aes(let id, _), _), .tencent(.des(let id, _), _): "tencent \(id)"
+    case .emas(let account): "emas \(account.accountID)"
+    case .json, .doh, .table: nil
+    }
+  }
+
   /// Whether the account may demand `expiry`, which is not set.
   package var mayLackExpiry: Bool { if case .tencent(_, nil) = self { true } else { false } }
 

@@ -17,17 +17,9 @@ extension Configuration.Provider {
   }
 
   /// Stands for the account whose units are counted: without a colon.
-  var fleetAccount: String { Base64URL.encode(Array(Digest.sha256(Array(accountText.utf8)).prefix(16))) }
-
-  /// Whose units the provider counts: not how they are asked for.
-  private var accountText: String {
-    switch kind {
-    case .alidns(let account, _, _): "alidns \(account?.accountID ?? "")"
-    case .tencent(.https(_, let id), _): "tencent \(id ?? "")"
-    case .tencent(.aes(let id, _), _), .tencent(.des(let id, _), _): "tencent \(id)"
-    case .emas(let account): "emas \(account.accountID)"
-    case .json, .doh, .table: "\(tlsName)\(path)"
-    }
+  var fleetAccount: String {
+    let account = kind.account ?? "\(tlsName)\(path)"
+    return Base64URL.encode(Array(Digest.sha256(Array(account.utf8)).prefix(16)))
   }
 }
 
