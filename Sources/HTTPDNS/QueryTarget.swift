@@ -95,6 +95,11 @@ extension QuestionBatch {
     // Nearly every batch has one name.
     names.count == 1 ? plainText(of: names[0]) : names.map(plainText).joined(separator: ",")
   }
+
+  /// The address that the answers are tailored to, the first one of the subnet. Nil without a subnet, and for a subnet
+  /// of length 0, which asks not to reveal an address (RFC 7871 section 7.1.2): services that take an address cannot express
+  /// that, and see the source address of the connection.
+  var clientAddress: IPAddress? { clientSubnet.flatMap { $0.length == 0 ? nil : $0.address } }
 }
 
 /// Whether a text is that plain name, in any case, with or without the final dot. False for the root.

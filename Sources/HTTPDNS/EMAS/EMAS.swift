@@ -35,9 +35,4 @@ enum EMAS {
 extension QuestionBatch {
   /// The families: `4`, `6` or `4,6`.
   var emasFamilies: String { types.count > 1 ? "4,6" : types[0] == .a ? "4" : "6" }
-
-  /// The address that the answers are tailored to, the first one of the subnet. Nil without a subnet, and for a subnet
-  /// of length 0, which asks not to reveal an address (RFC 7871 section 7.1.2): the API cannot express that, and the
-  /// service sees the source address of the connection.
-  var emasClientAddress: String? { clientSubnet.flatMap { $0.length == 0 ? nil : $0.address.description } }
 }

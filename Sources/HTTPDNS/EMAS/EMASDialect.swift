@@ -40,11 +40,11 @@ public struct EMASDialect: BatchDialect {
     var target = QueryTarget(path: pathPrefix + resource)
     target.add("host", plain: hosts)
     target.add("query", plain: batch.emasFamilies)
-    if let address = batch.emasClientAddress { target.add("ip", plain: address) }
+    if let address = batch.clientAddress { target.add("ip", plain: address.description) }
     if let secretKey {
       let expiry = String(unixTime + EMAS.signatureLifetime)
       target.add("t", plain: expiry)
-      target.add("s", plain: EMASDialect.signature(hosts: hosts, secretKey: secretKey, expiry: expiry))
+      target.add("s", plain: nameSignature(of: hosts, secretKey, expiry: expiry))
     }
     for parameter in parameters { target.add(given: parameter.name, encoding: parameter.value) }
     return HTTPRequest(method: .get, target: target.text)
@@ -68,21 +68,6 @@ public struct EMASDialect: BatchDialect {
       return try answers.results()
     }
   }
-
-  /// Returns `s`: the lower-case hexadecimal MD5 of the hosts as they are sent, the secret key and the expiry, joined
-  /// by hyphens.
-  static func signature(hosts: String, secretKey: Secret, expiry: String) -> String {
-    var message: [UInt8] = []
-    message.reserveCapacity(256)
-    message.append(hosts)
-    message.append(hyphen)
-    message.append(contentsOf: secretKey.reveal)
-    message.append(hyphen)
-    message.append(expiry)
-    return Hexadecimal.encode(Digest.md5(message))
-  }
-
-  private static let hyphen = UInt8(ascii: "-")
 
   /// Reads an element. With `type` it has one family, whose addresses are in `ips` for A and for AAAA; without `type`
   /// it has both families.

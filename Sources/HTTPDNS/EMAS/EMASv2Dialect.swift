@@ -60,7 +60,7 @@ public struct EMASv2Dialect: BatchDialect {
       query.add("enc", plain: cipher.seal(sealedText(for: batch)))
     } else {
       query.add("dn", plain: batch.plainNames)
-      if let address = batch.emasClientAddress { query.add("cip", plain: address) }
+      if let address = batch.clientAddress { query.add("cip", plain: address.description) }
       query.add("q", plain: batch.emasFamilies)
       for parameter in parameters { query.add(parameter) }
     }
@@ -105,9 +105,9 @@ public struct EMASv2Dialect: BatchDialect {
     text.append(batch.plainNames)
     text.append(#"","q":""#)
     text.append(batch.emasFamilies)
-    if let address = batch.emasClientAddress {
+    if let address = batch.clientAddress {
       text.append(#"","cip":""#)
-      text.append(address)
+      text.append(address.description)
     }
     for parameter in parameters { text.append(#"","\#(parameter.name)":"\#(parameter.value)"#) }
     text.append(#""}"#)

@@ -1,0 +1,114 @@
+// AddressLists.swift -- collects the addresses that a reply lists for the names of a batch.
+//
+// For services that have nothing but addresses, and do not say why a name has none: that is an empty answer which may mean
+// anything (`isEmptyAmbiguous`).
+
+import DNSWire
+import JSON
+
+/// The addresses that a reply lists, while its reader visits one list after the other.
+struct AddressLists {
+  /// What the reply says to one question.
+  private struct Found {
+    let question: HTTPDNSQuestion
+    var records: [ResourceRecord] = []
+    var failure: HTTPDNSFailure?
+
+    var result: Result<HTTPDNSAnswer, HTTPDNSFailure> {
+      if let failure { return .failure(failure) }
+      return Result { () throws(HTTPDNSFailure) in
+        var answer = try ProviderReply(responseCode: .noError, answers: records).answer(to: question)
+        answer.isEmptyAmbiguous = answer.isNegative
+        return answer
+      }
+    }
+  }
+
+  private var questions: [Found]
+  private let isOfOneName: Bool
+  /// Whether the reply has a name of the batch, and another one.
+  private var (hasOurs, hasOthers) = (false, false)
+
+  init(_ batch: QuestionBatch) {
+    questions = batch.questions.map { Found(question: $0) }
+    isOfOneName = batch.names.count == 1
+  }
+
+  /// Adds the list of a name. Addresses of both families may be mixed; white space around them and texts that are no addresses
+  /// do not count. A list of such texts alone is unreadable, and so is one of addresses without a TTL.
+  ///
+  /// - Parameters:
+  ///   - list: an array of strings; nil is an empty one.
+  ///   - name: nil means the only name of the batch.
+  ///   - family: the family whose question fails with the list; nil if the list is for both.
+  ///   - ttl: a number or a text.
+  ///   - standardTTL: the TTL in seconds where the reply has none; nil if each list needs one.
+  mutating func add(
+    _ list: JSONValue?, of name: UnsafeRawBufferPointer?, family: RecordType? = nil, ttl: JSONValue?,
+    standardTTL: UInt32? = nil
+  ) {
+    let places = questions.indices.filter { index in
+      name.map { isPlainText($0, of: questions[index].question.name) } ?? isOfOneName
+    }
+    guard !places.isEmpty else {
+      hasOthers = true
+      return
+    }
+    hasOurs = true
+    do throws(HTTPDNSFailure) {
+      try read(list, ttl, standardTTL, into: places)
+    } catch {
+      for index in places where questions[index].question.type == family ?? questions[index].question.type {
+        questions[index].failure = error
+      }
+    }
+  }
+
+  private mutating func read(
+    _ list: JSONValue?, _ ttl: JSONValue?, _ standardTTL: UInt32?, into places: [Int]
+  ) throws(HTTPDNSFailure) {
+    guard let list else { return }
+    guard list.isArray else { throw .unreadable(.shape("ips")) }
+    var addresses: [[UInt8]] = []
+    for element in list.elements {
+      if let address = element.address { addresses.append(address) }
+    }
+    guard !addresses.isEmpty else {
+      guard list.count == 0 else { throw .unreadable(.rdata) }
+      return
+    }
+    guard let ttl = try ttl?.ttl ?? standardTTL else { throw .unreadable(.shape("ttl")) }
+    for address in addresses {
+      let type: RecordType = address.count == 4 ? .a : .aaaa
+      for index in places where questions[index].question.type == type {
+        questions[index].records.append(
+          ResourceRecord(owner: questions[index].question.name, type: type, ttl: ttl, rdata: address))
+      }
+    }
+  }
+
+  /// The answers in the order of the questions. A name that the reply does not have is empty.
+  ///
+  /// - Throws: `.wrongQuestion` if it has other names alone, and the failure of the first question if each has one.
+  func results() throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
+    guard hasOurs || !hasOthers else { throw .wrongQuestion }
+    let results = questions.map(\.result)
+    guard case .failure(let failure)? = results.first else { return results }
+    for case .success in results { return results }
+    throw failure
+  }
+}
+
+extension JSONValue {
+  /// The octets of the address in a string, four or sixteen, without white space around it; nil for any other value.
+  fileprivate var address: [UInt8]? {
+    guard let octets else { return nil }
+    let isIPv6 = octets.contains(UInt8(ascii: ":"))
+    guard let start = octets.firstIndex(where: { $0 > UInt8(ascii: " ") }),
+      let last = octets.lastIndex(where: { $0 > UInt8(ascii: " ") })
+    else { return nil }
+    // Most texts are an address and nothing else.
+    guard start > 0 || last < octets.count - 1 else { return address(isIPv6: isIPv6) }
+    return addressOctets(Array(octets[start...last])[...], isIPv6: isIPv6)
+  }
+}
