@@ -36,6 +36,13 @@ private let question = Question(name: name("www.example.com"), type: .a)
     #expect(throws: SimulatorError.self) { try fault(text) }
   }
 
+  @Test func `a body of the caller's choice takes the place of the reply`() throws {
+    let reply = ask(Google(), "/resolve?name=www.example.com")
+    let spoiled = reply.spoiled(by: try fault("kind=body&code=403&text=%7B%22a%22%3A1%7D"))
+    #expect(spoiled.text == #"{"a":1}"# && spoiled.status == 403 && spoiled.contentType == "application/json")
+    #expect(spoiled.units == 0 && spoiled.questions == reply.questions)
+  }
+
   @Test func `a fault in a JSON body is the same as in a query`() throws {
     let json = try #require(bodyParameters(Array(#"{"kind":"delay","ms":20,"probability":0.5}"#.utf8)))
     #expect(try Fault(json) == fault("kind=delay&ms=20&probability=0.5"))

@@ -1,4 +1,4 @@
-// AccountArguments.swift -- options for the simulated accounts of Tencent and EMAS; the defaults are not secret.
+// AccountArguments.swift -- options for the simulated accounts; the defaults are not secret.
 
 import ArgumentParser
 import DNSWire
@@ -45,5 +45,27 @@ struct EMASArguments: ParsableArguments {
     guard emasAesSecret.isEmpty || Hexadecimal.decode(emasAesSecret)?.count == 16 else {
       throw ValidationError("--emas-aes-secret has 32 hexadecimal digits")
     }
+  }
+}
+
+/// The option for accounts with one secret.
+struct SecretArguments: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "The secret of the account of a service, such as baidu=SECRET. May be repeated.", valueName: "service=secret"))
+  var secret: [String] = []
+
+  /// The accounts of all such services.
+  func accounts(_ standard: [String: SecretAccount]) throws -> [String: SecretAccount] {
+    var accounts = standard
+    for text in secret {
+      let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
+      guard parts.count == 2, accounts[parts[0]] != nil else {
+        throw ValidationError(
+          "--secret takes SERVICE=SECRET; services: \(standard.keys.sorted().joined(separator: ", "))")
+      }
+      accounts[parts[0]]?.secret = parts[1]
+    }
+    return accounts
   }
 }

@@ -67,6 +67,7 @@ struct SimulatorCommand: ParsableCommand {
   var clockOffset: Int64 = 0
   @OptionGroup(title: "Tencent's account") var tencent: TencentArguments
   @OptionGroup(title: "EMAS's account") var emas: EMASArguments
+  @OptionGroup(title: "Accounts with one secret") var secrets: SecretArguments
   @Option(
     help: ArgumentHelp(
       "A setting from the start, such as 'emas-signed-only=true'. May be repeated; GET /_simulator/settings lists them.",
@@ -145,10 +146,13 @@ struct SimulatorCommand: ParsableCommand {
       }
     }
     let text = try zone.map { try readText($0) } ?? defaultZoneText
+    let secretAccounts = try secrets.accounts(Service(zone: Zone()).secretAccounts)
     do throws(ZoneError) {
-      return Service(
+      var service = Service(
         zone: try ZoneParser.parse(text, defaultTTL: defaultTtl), accounts: accounts,
         tencent: tencent.account, emas: emas.account, options: options)
+      service.secretAccounts = secretAccounts
+      return service
     } catch {
       throw ValidationError("\(zone ?? "the built-in zone"): \(error)")
     }

@@ -65,10 +65,17 @@ struct DialectReply: Sendable {
 protocol Dialect: Sendable {
   /// The name in the record of requests and in faults.
   var name: String { get }
+  /// The account that the service has from the start; nil if it has none, or one of another form.
+  var account: SecretAccount? { get }
   /// Whether the request is meant for this dialect; the first dialect that returns true replies.
   func claims(_ transfer: DialectRequest) -> Bool
   /// Returns the reply, which depends only on the request and the service.
   func reply(to transfer: DialectRequest, from service: Service) -> DialectReply
+}
+
+extension Dialect {
+  /// Nil by default.
+  var account: SecretAccount? { nil }
 }
 
 /// Every dialect. A dialect with a specific match comes before those that match any other request for the same path.

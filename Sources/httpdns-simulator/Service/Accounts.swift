@@ -1,4 +1,4 @@
-// Accounts.swift -- the simulated accounts of Tencent and EMAS; their descriptions do not contain secrets.
+// Accounts.swift -- the simulated accounts; their descriptions do not contain secrets.
 
 /// The account of Tencent's service.
 struct TencentAccount: Sendable, CustomStringConvertible, CustomReflectable {
@@ -24,6 +24,17 @@ struct EMASAccount: Sendable, CustomStringConvertible, CustomReflectable {
   var secret = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
   /// The key of v2's encrypted modes, 16 octets in hexadecimal. If empty, these modes are refused.
   var aesSecret = "00112233445566778899aabbccddeeff"
+
+  var description: String { "account \(identifier)" }
+  var customMirror: Mirror { Mirror(self, children: ["identifier": identifier]) }
+}
+
+/// The account of a service that knows one secret for an identifier.
+struct SecretAccount: Sendable, CustomStringConvertible, CustomReflectable {
+  /// What requests name the account by.
+  var identifier: String
+  /// What signatures are made with.
+  var secret: String
 
   var description: String { "account \(identifier)" }
   var customMirror: Mirror { Mirror(self, children: ["identifier": identifier]) }

@@ -38,6 +38,8 @@ struct Fault: Equatable, Sendable {
     case big
     /// A refusal with an error code of EMAS and its HTTP status.
     case error
+    /// JSON of the caller's choice, with the status `code`.
+    case body
   }
 
   let kind: Kind
@@ -47,6 +49,8 @@ struct Fault: Equatable, Sendable {
   var code = 503
   /// The Retry-After field for `status`, in seconds.
   var retryAfter: UInt32?
+  /// The body for `body`.
+  var text = ""
   /// The code for `error`.
   var error = EMASError.internalError
   /// The Extended DNS Error for `bogus`; by default DNSKEY Missing.
@@ -94,6 +98,7 @@ extension Fault {
     switch key {
     case "kind": true
     case "ms": set(\.delay, number(value, in: 0...Fault.delayLimit).map { .milliseconds($0) })
+    case "text": set(\.text, value)
     case "code": set(\.code, number(value, in: 200...599))
     case "retry-after": set(\.retryAfter, UInt32(value))
     case "error": set(\.error, EMASError(rawValue: value))
@@ -148,7 +153,7 @@ extension Fault {
     case .loop: .loop
     case .chain: .chain
     case .bogus: .bogus(extendedError)
-    case .delay, .stall, .reset, .status, .html, .cut, .big, .error, .garble: nil
+    case .delay, .stall, .reset, .status, .html, .cut, .big, .error, .body, .garble: nil
     }
   }
 }
@@ -169,6 +174,7 @@ extension DialectReply {
       let page = "<!DOCTYPE html><title>Sign in</title><p>Welcome to this network."
       reply = .refusal(200, page, contentType: "text/html")
     case .error: reply = .refusal(fault.error)
+    case .body: reply = .refusal(fault.code, fault.text, contentType: "application/json")
     case .big:
       reply.fields = []
       reply.body = [UInt8](repeating: UInt8(ascii: " "), count: fault.octets)

@@ -113,11 +113,16 @@ struct Service: Sendable {
   var accounts: [Account] = []
   var tencent = TencentAccount()
   var emas = EMASAccount()
+  /// The accounts with one secret, by the name of their dialect.
+  var secretAccounts = Service.standardAccounts
   var options = ServiceOptions()
   /// The simulator's addresses for plain HTTP.
   var plainAddresses: [SocketAddress] = []
   /// The simulator's addresses for HTTPS.
   var secureAddresses: [SocketAddress] = []
+
+  private static let standardAccounts = Dictionary(
+    uniqueKeysWithValues: allDialects.compactMap { dialect in dialect.account.map { (dialect.name, $0) } })
 
   /// Returns the zone's answer, with the distortion of the transfer if there is one.
   func answer(_ question: Question, for transfer: DialectRequest) -> ZoneAnswer {
