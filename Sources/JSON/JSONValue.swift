@@ -111,6 +111,16 @@ package struct JSONValue {
     return members
   }
 
+  /// Passes the members of an object to `body`, their names as octets; nothing for any other value.
+  package func forEachMember(_ body: (UnsafeRawBufferPointer, JSONValue) -> Void) {
+    guard isObject else { return }
+    var (name, value) = (json_string(), json_value())
+    var rest = json_iterate(handle)
+    while json_next_member(&rest, &name, &value) {
+      body(UnsafeRawBufferPointer(start: name.octets, count: name.count), JSONValue(handle: value))
+    }
+  }
+
   /// The value of an integer that is not negative; nil for any other value.
   package var unsigned: UInt64? {
     var number: UInt64 = 0

@@ -16,7 +16,7 @@ struct SecretForm {
 
 extension TableReader {
   /// The secret of a key that `user` requires. Records a mistake and returns an empty secret if it is missing or invalid.
-  func requiredSecret(_ key: String, of user: String, _ form: SecretForm) -> Secret {
+  func requiredSecret(_ key: String, of user: String, _ form: SecretForm? = nil) -> Secret {
     if !isSecretGiven(key) { require(key, allowed: "\(key)_file, \(key)_credential or \(key)_env for \(user)") }
     return secret(key, form) ?? Secret("")
   }
