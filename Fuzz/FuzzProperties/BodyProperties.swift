@@ -159,6 +159,26 @@ public struct EMASv2BodyProperty: Property {
   }
 }
 
+/// Baidu. The input is the body.
+public struct BaiduBodyProperty: Property {
+  /// The fuzz target.
+  public static let name = "BaiduBody"
+  private let dialect = BaiduDialect(account: .init(accountID: "1", secret: Secret("secret")), isEncrypted: true)
+
+  /// With whatever it needs set up.
+  public init() {}
+
+  /// Throws what does not hold for the input.
+  public func check(_ input: [UInt8]) throws(Violation) {
+    for status in [200, 401, 403] {
+      let response = HTTPResponse(status: status, contentType: "application/json", body: input)
+      try check(batches: dialect, response)
+      try require(dialect.errorCode(in: response).map(isOneLine) ?? true, "an error code of several lines")
+      try require(dialect.unixTime(in: response) ?? 0 >= 0, "a time before 1970")
+    }
+  }
+}
+
 /// Self-built tables. The input is the table.
 public struct TableBodyProperty: Property {
   /// The fuzz target.

@@ -11,15 +11,16 @@ private enum Canary {
   static let desKey = "CnryDes7"
   static let emas = String(repeating: "c0ffee7f3a9d", count: 4)
   static let sealed = "facade7f3a9dfacade7f3a9dfacade00"
+  static let baidu = "CanaryBaidu7f3a9"
 
   /// What must not be seen: the secrets, the octets behind hexadecimal digits, and what is sent in their place.
   static let traces: [String] = {
-    let secrets = [token, aesKey, desKey, emas, sealed]
+    let secrets = [token, aesKey, desKey, emas, sealed, baidu]
     let texts = secrets.map { Array($0.utf8) }
     let encoded =
       texts.map { $0.map { String($0, radix: 16) }.joined() }
       + (texts + [emas, sealed].map(octets)).map { Data($0).base64EncodedString() }
-    return (secrets + encoded).map { $0.lowercased() } + ["token=", "&s=", "?s=", "&dn=", "?dn=", "&enc="]
+    return (secrets + encoded).map { $0.lowercased() } + ["token=", "&s=", "?s=", "sign=", "&dn=", "?dn=", "&enc="]
   }()
 
   private static func octets(_ digits: String) -> [UInt8] {
@@ -59,8 +60,17 @@ private enum Canary {
         aes_secret_key = "\(Canary.sealed)"
         units_per_day = 100000
         \(emas)
+        """),
+      Settings.provider(
+        "baidu",
+        """
+        name = "p5"
+        scheme = "http"
+        servers = ["\(simulator.http)"]
+        account_id = "100001"
+        secret = "\(Canary.baidu)"
         """))
-    settings.more = (0..<5).map { index in
+    settings.more = (0..<6).map { index in
       "[[rule]]\nnames = [\"n\(index).bench.example\"]\nuse = \"p\(index)\"\nfallback = \"never\""
     }.joined(separator: "\n")
     return settings.text.replacing("level = \"debug\"", with: "level = \"trace\"")
@@ -71,7 +81,7 @@ private enum Canary {
     try withLab { lab in
       let right = [
         "--tencent-token", Canary.token, "--tencent-aes-key", Canary.aesKey, "--tencent-des-key", Canary.desKey,
-        "--emas-secret", Canary.emas, "--emas-aes-secret", Canary.sealed,
+        "--emas-secret", Canary.emas, "--emas-aes-secret", Canary.sealed, "--secret", "baidu=\(Canary.baidu)",
       ]
       let isRight = account == "the right secrets"
       let simulator = try lab.simulator(isRight ? right : [], https: true)
@@ -88,9 +98,11 @@ private enum Canary {
       for fault in faults {
         try simulator.clearFaults()
         if !fault.isEmpty {
-          for path in ["/d", "/v2/d", "/100000/sign_d"] { try simulator.fault("kind=\(fault)&path=\(path)") }
+          for path in ["/d", "/v2/d", "/100000/sign_d", "/v4/resolve"] {
+            try simulator.fault("kind=\(fault)&path=\(path)")
+          }
         }
-        for index in 0..<5 {
+        for index in 0..<6 {
           let reply = try ask(daemon.address, "n\(index).bench.example")
           if fault.isEmpty, isRight { #expect(reply.data == ["198.18.0.\(index)"]) }
         }

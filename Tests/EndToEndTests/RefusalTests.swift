@@ -24,6 +24,7 @@ import Testing
       let first = try lab.simulator(
         "--tencent-token", "987654321", "--tencent-aes-key", "AesKey9876543210", "--tencent-des-key", "DesKey99",
         "--emas-secret", String(repeating: "ab", count: 32), "--emas-aes-secret", String(repeating: "cd", count: 16),
+        "--secret", "baidu=Another",
         https: kind.isSecure)
       let second = try lab.simulator()
       let daemon = try lab.daemon(Settings(kind.provider(first), Settings.json(second.http)).text)
@@ -32,7 +33,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ["emas, v1 over HTTPS", "emas, v2 over HTTPS", "emas, v2 cbc over HTTPS"])
+  @Test(arguments: ["emas, v1 over HTTPS", "emas, v2 over HTTPS", "emas, v2 cbc over HTTPS", "baidu over HTTPS"])
   func `over HTTPS a wrong clock costs one more transfer`(_ title: String) throws {
     try withLab { lab in
       let simulator = try lab.simulator("--clock-offset", "5000", https: true)
@@ -114,7 +115,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ["emas, v1 over HTTP", "tencent, aes over HTTP"])
+  @Test(arguments: ["emas, v1 over HTTP", "tencent, aes over HTTP", "baidu over HTTP"])
   func `a provider with a used-up quota is not asked for its Retry-After`(_ title: String) throws {
     try withLab { lab in
       let kind = AccountKind.named(title)

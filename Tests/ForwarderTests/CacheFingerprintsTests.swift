@@ -51,6 +51,7 @@ import Testing
           + "aes_secret_key = \"ca0aca0aca0aca0aca0aca0aca0aca0a\"\naes_mode = \"gcm\"",
         "emas v2 account=139450 signed=true cipher=gcm region=sg schedule=false"
       ),
+      ("kind = \"baidu\"\naccount_id = \"139450\"\nsecret = \"canarycanary\"", "baidu account=139450"),
       ("kind = \"json\"\nurl = \"https://192.0.2.1/resolve\"", "json"),
       ("kind = \"doh\"\nurl = \"https://192.0.2.1/dns-query\"", "doh post"),
       ("kind = \"doh\"\nurl = \"https://192.0.2.1/dns-query\"\nmethod = \"get\"", "doh get"),

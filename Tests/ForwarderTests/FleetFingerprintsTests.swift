@@ -68,6 +68,11 @@ import Testing
     for more in ["region = \"sg\"", "schedule = false", "secret_key = \"0123456789abcdef0123456789abcdef\""] {
       #expect(try account(emas) == account(emas + more + "\n"), "\(more)")
     }
+    for kind in ["baidu"] {
+      let text = "[[provider]]\nkind = \"\(kind)\"\naccount_id = \"1\"\nsecret = \"canary\"\n"
+      #expect(try account(text) == account(text.replacing("canary", with: "other") + "units_per_day = 7\n"))
+      #expect(try account(text) != account(text.replacing("\"1\"", with: "\"2\"")))
+    }
     let doh = "[[provider]]\nkind = \"doh\"\nurl = \"https://192.0.2.1/dns-query\"\n"
     #expect(try account(doh) == account(doh + "method = \"get\"\n"))
     #expect(try account(doh) != account(doh.replacing("192.0.2.1", with: "192.0.2.2")))

@@ -23,7 +23,7 @@ import Testing
     return plan
   }
 
-  @Test(arguments: [LifeDialect.emas, .tencent])
+  @Test(arguments: [LifeDialect.emas, .tencent, .baidu])
   func `a family in flight does not keep its batch from being asked`(_ dialect: LifeDialect) throws {
     let plan = fairPlan(dialect)
     let service = LifeService(plan, LifeZone(plan), LifeWeather(plan), on: loop)

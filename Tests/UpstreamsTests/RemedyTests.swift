@@ -28,6 +28,7 @@ import Testing
       .emas(.init(accountID: "1", secretKey: secret, api: .v2, aesSecretKey: secret)),
       "check account_id, secret_key and aes_secret_key"
     ),
+    (.baidu(.init(accountID: "1", secret: secret)), "check account_id and secret"),
     (.json, "check url or servers, and whether the service admits this client"),
     (.doh(method: .post), "check url or servers, and whether the service admits this client"),
   ]
@@ -86,7 +87,7 @@ import Testing
       let keys =
         switch kind {
         case .json, .doh, .table: "url"
-        case .alidns, .emas: "scheme"
+        case .alidns, .emas, .baidu: "scheme"
         case .tencent: "cipher, scheme"
         }
       for failure in [
@@ -104,7 +105,7 @@ import Testing
       let place =
         switch kind {
         case .json, .doh, .table: "url or servers"
-        case .alidns, .tencent, .emas: "servers"
+        case .alidns, .tencent, .emas, .baidu: "servers"
         }
       let (direct, proxied) = (provider(kind), provider(kind, proxy: "http://192.0.2.3:3128"))
       #expect(HTTPDNSFailure.status(400).remedy(direct) == "check \(place), then the provider's other keys")

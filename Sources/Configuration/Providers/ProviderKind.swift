@@ -12,6 +12,8 @@ extension Configuration {
     case tencent(TencentAccount, expiry: Duration? = nil)
     /// EMAS HTTPDNS of Alibaba Cloud.
     case emas(EMASAccount)
+    /// Baidu Cloud HTTPDNS.
+    case baidu(BaiduAccount)
     /// The JSON API of Google and Cloudflare.
     case json
     /// DNS over HTTPS (DoH, RFC 8484).
@@ -23,7 +25,7 @@ extension Configuration {
 
 /// The values of `kind`.
 enum ProviderKindName: String, CaseIterable {
-  case alidns, tencent, emas, json, doh, table
+  case alidns, tencent, emas, baidu, json, doh, table
 
   /// The keys that not every kind has, by kind.
   private static let ownKeys: [String: [String]] = {
@@ -45,6 +47,7 @@ extension Configuration.Provider {
     case .alidns: readAliDNS(from: reader)
     case .tencent: readTencent(from: reader)
     case .emas: readEMAS(from: reader)
+    case .baidu: readBaidu(from: reader)
     case .json: readJSON(from: reader)
     case .doh: readDoH(from: reader)
     case .table: readTable(from: reader)
@@ -62,6 +65,7 @@ extension Configuration.ProviderKind {
     case .alidns(let account, _, _): account == nil ? [] : Configuration.AliDNSAccount.accountKeys
     case .tencent(let account, _): account.accountKeys
     case .emas(let account): account.accountKeys
+    case .baidu: Configuration.BaiduAccount.accountKeys
     case .json, .doh, .table: []
     }
   }
@@ -73,6 +77,7 @@ extension Configuration.ProviderKind {
     case .tencent(.https(_, let id), _): "tencent \(id ?? "")"
     case .tencent(.aes(let id, _), _), .tencent(.des(let id, _), _): "tencent \(id)"
     case .emas(let account): "emas \(account.accountID)"
+    case .baidu(let account): "baidu \(account.accountID)"
     case .json, .doh, .table: nil
     }
   }
@@ -83,7 +88,7 @@ extension Configuration.ProviderKind {
   /// The keys that say where the provider is, the most likely one first.
   package var placeKeys: [String] {
     switch self {
-    case .alidns, .tencent, .emas: ["servers"]
+    case .alidns, .tencent, .emas, .baidu: ["servers"]
     case .json, .doh, .table: ["url", "servers"]
     }
   }
@@ -91,7 +96,7 @@ extension Configuration.ProviderKind {
   /// The keys that decide between http and https, besides the ports in `servers`.
   package var schemeKeys: [String] {
     switch self {
-    case .alidns, .emas: ["scheme"]
+    case .alidns, .emas, .baidu: ["scheme"]
     case .tencent: ["cipher", "scheme"]
     case .json, .doh, .table: ["url"]
     }
@@ -100,7 +105,7 @@ extension Configuration.ProviderKind {
   /// The keys that say for which name the servers' certificates are.
   package var nameKeys: [String] {
     switch self {
-    case .alidns, .tencent, .emas, .json, .doh: ["tls_name"]
+    case .alidns, .tencent, .emas, .baidu, .json, .doh: ["tls_name"]
     case .table: ["host"]
     }
   }
@@ -108,7 +113,7 @@ extension Configuration.ProviderKind {
   /// Whether replies are encrypted independently of TLS.
   var encryptsReplies: Bool {
     switch self {
-    case .tencent(.https, _), .alidns, .json, .doh, .table: false
+    case .tencent(.https, _), .alidns, .baidu, .json, .doh, .table: false
     case .tencent(.aes, _), .tencent(.des, _): true
     case .emas(let account): account.aesSecretKey != nil
     }
@@ -118,7 +123,7 @@ extension Configuration.ProviderKind {
   package var knowsDNSSECFlags: Bool {
     switch self {
     case .json, .doh: true
-    case .alidns, .tencent, .emas, .table: false
+    case .alidns, .tencent, .emas, .baidu, .table: false
     }
   }
 
@@ -127,7 +132,7 @@ extension Configuration.ProviderKind {
     switch self {
     case .alidns(_, _, let isScheduled): isScheduled
     case .emas: true
-    case .tencent, .json, .doh, .table: false
+    case .tencent, .baidu, .json, .doh, .table: false
     }
   }
 
@@ -140,6 +145,7 @@ extension Configuration.ProviderKind {
       "alidns \(account?.meaning ?? "unsigned") short=\(isShort) schedule=\(isScheduled)"
     case .tencent(let account, _): "tencent \(account.meaning)"
     case .emas(let account): "emas \(account.meaning)"
+    case .baidu(let account): "baidu \(account.meaning)"
     case .json: "json"
     case .doh(let method): "doh \(method.rawValue)"
     case .table(let table): "table \(table.meaning)"

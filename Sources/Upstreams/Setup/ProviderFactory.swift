@@ -143,6 +143,8 @@ package struct ProviderFactory {
           accountID: account.accountID, secretKey: account.secretKey, aesSecretKey: account.aesSecretKey,
           aesMode: account.aesMode, parameters: account.parameters, isEncrypted: isEncrypted)
       } catch { throw HTTPSetupError(description: error.description) }
+    case .baidu(let account):
+      return BaiduDialect(account: account, isEncrypted: isEncrypted, path: provider.path)
     case .json:
       return JSONDialect(flavour: JSONDialect.Flavour(host: provider.tlsName, path: provider.path), path: provider.path)
     case .doh(let method): return MessageDialect(method: method == .get ? .get : .post, path: provider.path)

@@ -81,7 +81,7 @@ extension Dialect {
 /// Every dialect. A dialect with a specific match comes before those that match any other request for the same path.
 let allDialects: [any Dialect] = [
   AliDNS(), AliDNSConfiguration(), AdGuard(), DohPub(), Cloudflare(), Google(), WireFormat(), Tencent(),
-  EMAS(), DomainTable(),
+  Baidu(), EMAS(), DomainTable(),
 ]
 
 /// Parses a `type` parameter: a number or a mnemonic in any case; A if the parameter is missing.

@@ -19,10 +19,13 @@ struct AddressAnswer: Sendable {
 }
 
 extension Service {
+  /// Whether the name is on the account's list.
+  func isListed(_ name: DomainName) -> Bool { !options.notListed.contains { name.isAtOrBelow($0) } }
+
   /// Returns the addresses at a name, if it is on the account's list.
   func addresses(of name: DomainName, _ type: RecordType, for transfer: DialectRequest) -> AddressAnswer {
     let answer = answer(Question(name: name, type: type), for: transfer)
-    guard !options.notListed.contains(where: { name.isAtOrBelow($0) }) else {
+    guard isListed(name) else {
       return AddressAnswer(name: answer.question.name, type: type, isListed: false)
     }
     let addresses = answer.records.filter { $0.type == type }.map(\.text)

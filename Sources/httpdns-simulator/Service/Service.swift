@@ -17,7 +17,7 @@ struct ServiceOptions: Sendable {
   var cloudflareGenericForm = false
   /// The Age field of RFC 8484 responses, in seconds; nil sends none.
   var age: UInt32?
-  /// Names that are not on the account's list: Tencent and EMAS return nothing at and below them.
+  /// Names that are not on the account's list: services with an account return nothing at and below them.
   var notListed: [DomainName] = []
   /// The reply of AliDNS to a wrong signature, which no document defines.
   enum AliDNSRefusal: String, CaseIterable, Sendable {
@@ -27,6 +27,7 @@ struct ServiceOptions: Sendable {
   var aliDNSRefusal = AliDNSRefusal.status
   var tencent = TencentSwitches()
   var emas = EMASSwitches()
+  var baidu = BaiduSwitches()
   var table = TableSwitches()
 }
 

@@ -1,7 +1,7 @@
 // Settings.swift -- the settings that can be changed at run time, by name.
 //
 //   clock-offset=SECONDS             seconds by which the service's clock is ahead
-//   not-listed=NAME,NAME             Tencent and EMAS return nothing for these names and all names below them
+//   not-listed=NAME,NAME             services with an account return nothing for these names and all names below them
 //   alidns-refusal=FORM              status (401 and a line of text), code (403 and an object with code) or code-200
 //   tencent-newline=true             bodies end with a line feed
 //   tencent-empty=true               every body is empty
@@ -23,6 +23,9 @@
 //   emas-empty-ttl=true              v1's elements without addresses have ttl 3600 and no origin_ttl
 //   emas-long-ipv6=true              IPv6 addresses are written without ::
 //   emas-sparse=true                 replies lack what the documents call optional
+//   baidu-expired-status=STATUS      the status of a refusal for an old signature
+//   baidu-refusal-status=STATUS      the status of a refusal for a wrong signature
+//   baidu-unlisted=FORM              empty, omitted or refused: what becomes of a name that is not listed
 //   table-enable=false               enable is 0
 //   table-service=TEXT               the value of service
 //   table-domains=NUMBER             the number of synthetic names to list; 0 lists the zone's names
@@ -69,6 +72,9 @@ extension Setting {
     flag("emas-empty-ttl", \.emas.hasEmptyTTL),
     flag("emas-long-ipv6", \.emas.hasLongIPv6),
     flag("emas-sparse", \.emas.isSparse),
+    integer("baidu-expired-status", \.baidu.expiredStatus, 200...599),
+    integer("baidu-refusal-status", \.baidu.refusalStatus, 200...599),
+    choice("baidu-unlisted", \.baidu.unlisted),
     flag("table-enable", \.table.isEnabled),
     text("table-service", \.table.service),
     integer("table-domains", \.table.domainCount, 0...TableSwitches.domainLimit),

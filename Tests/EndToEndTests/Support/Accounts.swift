@@ -11,10 +11,15 @@ struct AccountKind: Sendable {
   var cipher: String?
   /// Whether the simulator has something to verify.
   var isVerified = true
-  /// Billing units of one answer with addresses.
+  /// Billing units of one answer with addresses, or of a name.
   var price = 1
+  /// Whether a name costs the same in one family and in both, with addresses and without.
+  var isPricedByName = false
   /// Whether an empty answer for a listed name differs from one for a name that is not listed.
   var isCertain = false
+
+  /// What both families of a name cost in one transfer.
+  var pairPrice: Int { isPricedByName ? price : 2 * price }
 
   /// The name of its provider in tests, and of its dialect.
   var name: String { kind }
@@ -55,15 +60,21 @@ extension AccountKind {
         AccountKind(
           title: "emas, v2 gcm \(transport)", kind: "emas", keys: "\(emasSealed)\naes_mode = \"gcm\"",
           isSecure: isSecure, cipher: "gcm", price: isSecure ? 8 : 3, isCertain: true),
+        AccountKind(
+          title: "baidu \(transport)", kind: "baidu", keys: "account_id = \"100001\"\nsecret = \"BaiduSecret01\"",
+          isSecure: isSecure, price: isSecure ? 5 : 1, isPricedByName: true),
       ]
     }
+
+  /// The kinds whose service knows an account by one secret.
+  static let further = all.filter { ["baidu"].contains($0.kind) }
 
   /// One of `all` by its title.
   static func named(_ title: String) -> AccountKind { all.first { $0.title == title }! }
 
   /// What helps if the provider refuses the account: the keys that identify it.
   var remedy: String {
-    let account = ["token", "id", "key", "account_id", "secret_key", "aes_secret_key"]
+    let account = ["token", "id", "key", "account_id", "secret", "secret_key", "aes_secret_key"]
     let given = account.filter { key in keys.split(separator: "\n").contains { $0.hasPrefix("\(key) = ") } }
     return "check " + given.dropLast().joined(separator: ", ") + (given.count > 1 ? " and " : "") + (given.last ?? "")
   }
@@ -73,13 +84,15 @@ extension AccountKind {
     guard isSecure, let https = simulator.https else {
       return Settings.provider(kind, "scheme = \"http\"\nservers = [\"\(simulator.http)\"]\n\(keys)\n\(more)")
     }
-    let tlsName = kind == "tencent" ? "119.29.29.99" : "resolvers.httpdns.aliyuncs.com"
+    let tlsNames = [
+      "tencent": "119.29.29.99", "emas": "resolvers.httpdns.aliyuncs.com", "baidu": "httpdns.baidubce.com",
+    ]
     return Settings.provider(
       kind,
       """
       scheme = "https"
       servers = ["\(https.address)"]
-      tls_name = "\(tlsName)"
+      tls_name = "\(tlsNames[kind]!)"
       ca_file = "\(https.authority)"
       \(keys)
       \(more)

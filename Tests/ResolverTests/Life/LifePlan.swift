@@ -21,6 +21,8 @@ enum LifeDialect: CaseIterable {
   case emas
   /// Eight names in both families, billed by the transfer.
   case tencent
+  /// Ten names in both families, billed by the name.
+  case baidu
 }
 
 /// The conditions of a life.

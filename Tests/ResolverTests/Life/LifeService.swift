@@ -96,7 +96,7 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
     return result
   }
 
-  /// The prices of the services' documents: nothing, each name and family with addresses, each transfer.
+  /// The prices of the services' documents: nothing, each name and family with addresses, each transfer, each name.
   private func note(_ request: HTTPRequest, _ result: HTTPResult) {
     if case .failure(let failure) = result, failure.kind == .refused { return }
     let isReplied = if case .response = result { true } else { false }
@@ -112,6 +112,11 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
     case .tencent:
       bill.least += isReplied ? 1 : 0
       bill.most += 1
+    case .baidu:
+      // Whatever becomes of the request, its names are billed: the counts are equal.
+      let count = names(request.target).names.split(separator: ",").count
+      bill.least += count
+      bill.most += count
     }
   }
 
@@ -191,6 +196,9 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
     case .tencent:
       let type = parameters["type"]
       isIPv6 = type == nil ? [false] : type == "aaaa" ? [true] : [false, true]
+    case .baidu:
+      let type = parameters["type"]
+      isIPv6 = type == "ipv4" ? [false] : type == "ipv6" ? [true] : [false, true]
     }
     let list = names.replacing("%2C", with: ",").split(separator: ",")
     let questions = list.filter { $0.hasPrefix("host") }.flatMap { name in
@@ -235,6 +243,16 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
           return "\(zone.hosts[host].text).:\(families.joined(separator: "-"))|192.0.2.1"
         } + hostile.map { "\($0).:0|192.0.2.1" }
       return .response(HTTPResponse(status: 200, body: Array(lines.joined(separator: "\n").utf8)))
+    case .baidu:
+      let members =
+        hosts(questions).map { host in
+          let families = answers.filter { $0.question.host == host }.map { answer in
+            let list = answer.texts.map { "\"\($0)\"" }.joined(separator: ",")
+            return #""\#(answer.question.isIPv6 ? "ipv6" : "ipv4")":{"ip":[\#(list)],"ttl":\#(zone.hosts[host].ttl)}"#
+          }
+          return "\"\(zone.hosts[host].text)\":{\(families.joined(separator: ","))}"
+        } + hostile.map { "\"\($0)\":{}" }
+      return .json("{\"msg\":\"ok\",\"data\":{\(members.joined(separator: ","))}}")
     }
   }
 
@@ -298,6 +316,7 @@ final class LifeProvider: TestUpstream {
       case .json: JSONDialect(flavour: .generic, path: "/resolve")
       case .emas: EMASDialect(accountID: "1", secretKey: nil, isEncrypted: false)
       case .tencent: TencentDialect(account: .https(token: Secret("token"), id: nil))
+      case .baidu: BaiduDialect(account: .init(accountID: "1", secret: Secret("secret")), isEncrypted: false)
       }
     var settings = Configuration.Provider.tested(name: "first")
     settings.fallbackOnEmpty = false

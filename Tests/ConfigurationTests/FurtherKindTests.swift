@@ -1,0 +1,95 @@
+// FurtherKindTests.swift -- the keys of kinds with an id and one secret.
+
+import Ciphers
+import Testing
+
+@testable import Configuration
+
+private let secrets = ["SECRET": "TopSecret01"]
+
+private func provider(_ text: String) throws -> Configuration.Provider {
+  try configuration("[[provider]]\n\(text)", environment: secrets).providers[0]
+}
+
+private func refusals(_ text: String) -> [String] { mistakes("[[provider]]\n\(text)", environment: secrets) }
+
+/// A kind, its least configuration, and what follows from it.
+private struct FurtherKind: CustomTestStringConvertible {
+  let kind: String
+  /// The keys that are needed, by name.
+  let keys: [(name: String, line: String)]
+  let expected: Configuration.ProviderKind
+  let meaning: String
+  /// Its default servers, as scheme, host, port and path, with the name that is checked.
+  let servers: [String]
+  /// The same with the other scheme.
+  let otherServers: [String]
+
+  var text: String { (["kind = \"\(kind)\""] + keys.map(\.line)).joined(separator: "\n") }
+  var testDescription: String { kind }
+
+  static let all = [
+    FurtherKind(
+      kind: "baidu", keys: [("account_id", "account_id = \"100001\""), ("secret", "secret_env = \"SECRET\"")],
+      expected: .baidu(.init(accountID: "100001", secret: Secret("TopSecret01"))), meaning: "baidu account=100001",
+      servers: [
+        "https://180.76.76.200:443/v4/resolve as httpdns.baidubce.com",
+        "https://[240c:4006::6666]:443/v4/resolve as httpdns.baidubce.com",
+      ],
+      otherServers: [
+        "http://180.76.76.200:80/v4/resolve as httpdns.baidubce.com",
+        "http://[240c:4006::6666]:80/v4/resolve as httpdns.baidubce.com",
+      ])
+  ]
+}
+
+private func places(_ provider: Configuration.Provider) -> [String] {
+  provider.servers.map { "\($0.scheme)://\($0.host.urlText):\($0.port)\($0.path) as \($0.tlsName)" }
+}
+
+@Test(arguments: FurtherKind.all)
+private func `the least configuration of a further kind is read`(_ kind: FurtherKind) throws {
+  let provider = try provider(kind.text)
+  #expect(provider.kind == kind.expected && provider.name == kind.kind)
+  #expect(provider.kind.meaning == kind.meaning)
+  #expect(places(provider) == kind.servers)
+  let other = provider.scheme == .https ? "http" : "https"
+  #expect(
+    places(try configuration("[[provider]]\n\(kind.text)\nscheme = \"\(other)\"", environment: secrets).providers[0])
+      == kind.otherServers)
+  #expect(provider.kind.hasAccount && !provider.kind.knowsDNSSECFlags)
+  #expect(provider.kind.account?.hasPrefix("\(kind.kind) ") == true)
+  #expect(!"\(provider)".contains("TopSecret01"))
+}
+
+@Test(arguments: FurtherKind.all)
+private func `each key of a further kind's account is needed`(_ kind: FurtherKind) {
+  for (name, line) in kind.keys {
+    let found = refusals(kind.text.replacing(line, with: ""))
+    #expect(found.count == 1 && found[0].contains("provider[\"\(kind.kind)\"].\(name)"), "\(found)")
+  }
+  for key in ["token = \"x\"", "cipher = \"aes\"", "access_key_id = \"x\"", "url = \"https://192.0.2.1/\""] {
+    #expect(refusals(kind.text + "\n" + key).count == 1, "\(key)")
+  }
+}
+
+@Test(arguments: FurtherKind.all)
+private func `a further kind warns of http that leaves the machine, and of a secret in the file`(_ kind: FurtherKind)
+  throws
+{
+  func warned(_ more: String) -> [String] {
+    warnings("[[provider]]\n\(kind.text)\n\(more)", environment: secrets)
+  }
+  #expect(warned("scheme = \"http\"").contains { $0.contains("over http everyone on the path can read and forge") })
+  #expect(warned("scheme = \"http\"\nservers = [\"127.0.0.1\"]") == [])
+  let secret = try #require(kind.keys.last)
+  let inline = kind.text.replacing(secret.line, with: "\(secret.name) = \"TopSecret01\"")
+  let lines = warnings("[[provider]]\n\(inline)", environment: secrets)
+  #expect(lines.contains { $0.contains(secret.name) } && !lines.contains { $0.contains("TopSecret01") })
+}
+
+@Test func `a family leaves Baidu's address of that family`() throws {
+  let baidu = FurtherKind.all[0]
+  #expect(places(try provider(baidu.text + "\nfamily = \"ipv4\"")).count == 1)
+  #expect(places(try provider(baidu.text + "\nfamily = \"ipv6\""))[0].contains("240c:4006::6666"))
+}

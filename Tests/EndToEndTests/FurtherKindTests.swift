@@ -1,0 +1,136 @@
+// FurtherKindTests.swift -- kinds whose service knows an account by one secret: faults, refusals, batches, lists.
+
+import DNSWire
+import Foundation
+import Testing
+
+@Suite(.blocking) struct FurtherKindTests {
+  private static let overHTTP = AccountKind.further.filter { !$0.isSecure }
+
+  /// Bodies that carry no answer, with their status; some belong to one kind.
+  private static let bodies: [(kind: String?, status: Int, text: String)] = [
+    (nil, 200, ""), (nil, 200, "{"), (nil, 200, "[]"), (nil, 200, "{}"), (nil, 200, "{}{}"), (nil, 400, "{}"),
+    ("baidu", 200, #"{"msg":"SomeError"}"#), ("baidu", 403, #"{"msg":"SomeError","timestamp":1}"#),
+    ("baidu", 200, #"{"msg":"ok","data":[]}"#),
+    ("baidu", 200, #"{"msg":"ok","data":{"n0.bench.example":{"ipv4":{"ip":["192.0.2.300"],"ttl":1}}}}"#),
+    ("baidu", 200, #"{"msg":"ok","data":{"n0.bench.example":{"ipv4":{"ip":["192.0.2.1"]}}}}"#),
+    ("baidu", 200, #"{"msg":"ok","data":{"other.example":{"ipv4":{"ip":["192.0.2.1"],"ttl":1}}}}"#),
+  ]
+
+  @Test(arguments: overHTTP)
+  func `a body that carries no answer leads on, and the provider stays in use`(_ kind: AccountKind) throws {
+    try withLab { lab in
+      let first = try lab.simulator()
+      let second = try lab.simulator()
+      let daemon = try lab.daemon(Settings(kind.provider(first), Settings.json(second.http)).text)
+      var asked = 0
+      for body in FurtherKindTests.bodies where body.kind ?? kind.kind == kind.kind {
+        let text = body.text.replacing("n0.bench", with: "n\(asked).bench")
+        let escaped = text.utf8.map { "%" + String(Int($0) + 256, radix: 16).dropFirst() }.joined()
+        try first.fault("kind=body&code=\(body.status)&text=\(escaped)")
+        #expect(try ask(daemon.address, "n\(asked).bench.example").data == ["198.18.0.\(asked)"], "\(body)")
+        try first.clearFaults()
+        asked += 1
+        #expect(try second.count.transfers == asked, "\(body)")
+      }
+      #expect(try ask(daemon.address, "n\(asked).bench.example").data == ["198.18.0.\(asked)"])
+      #expect(try second.count.transfers == asked)
+    }
+  }
+
+  @Test(arguments: overHTTP)
+  func `over HTTP a wrong clock costs one more transfer, and the clock is not named`(_ kind: AccountKind) throws {
+    try withLab { lab in
+      let simulator = try lab.simulator("--clock-offset", "7200")
+      let daemon = try lab.daemon(Settings(kind.provider(simulator)).text)
+      for index in 0..<3 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
+      #expect(try simulator.requests.map { $0.verified == true } == [false, true, true, true])
+      daemon.end()
+      #expect(!daemon.log.contains("pausing") && !daemon.log.contains("set the machine's clock"))
+    }
+  }
+
+  @Test(arguments: AccountKind.further)
+  func `a dead first server costs nothing, and faults of a server lead to the second`(_ kind: AccountKind) throws {
+    try withLab { lab in
+      let simulator = try lab.simulator(https: kind.isSecure)
+      let address = try kind.isSecure ? #require(simulator.https).address : simulator.http
+      let text = kind.provider(simulator).replacing("[\"\(address)\"]", with: "[\"127.0.0.1:1\", \"\(address)\"]")
+      let daemon = try lab.daemon(Settings(text).text)
+      for index in 0..<3 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
+      for fault in ["reset", "status&code=503", "cut", "html"] {
+        try simulator.fault("kind=\(fault)&count=1")
+        let name = "n\(fault.utf8.count + 10).bench.example"
+        let reply = try ask(daemon.address, name)
+        // A second chance at the same server is for faults that may be gone.
+        #expect(reply.data.isEmpty == ["cut", "html"].contains(fault), "\(fault): \(reply.errors)")
+      }
+    }
+  }
+
+  @Test(arguments: overHTTP) func `kept names are refreshed together`(_ kind: AccountKind) throws {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      try simulator.setZone(
+        "batch.example. 4 SOA ns.batch.example. h.batch.example. 1 3600 600 86400 4\n"
+          + ["a", "b", "c"].map {
+            "\($0).batch.example. 4 A 192.0.2.1\n\($0).batch.example. 4 AAAA 2001:db8::1"
+          }.joined(separator: "\n"))
+      var settings = Settings(kind.provider(simulator))
+      settings.more = """
+        [refresh]
+        keep = ["a.batch.example", "b.batch.example", "c.batch.example"]
+        min_ttl = "1s"
+        """
+      let daemon = try lab.daemon(settings.text)
+      let batch = try eventually("all names in one transfer", within: .seconds(20)) {
+        try simulator.requests.first { $0.questions.count == 6 && $0.status == 200 }
+      }
+      #expect(batch.units == 3 * kind.price && batch.verified == true)
+      for name in ["a", "b", "c"] { #expect(try ask(daemon.address, "\(name).batch.example").data == ["192.0.2.1"]) }
+    }
+  }
+
+  @Test func `Baidu's refusals without a meaning concern names, and one line of the log says what to check`() throws {
+    try withLab { lab in
+      let kind = AccountKind.named("baidu over HTTP")
+      let first = try lab.simulator("--secret", "baidu=Another", "--setting", "baidu-refusal-status=403")
+      let second = try lab.simulator()
+      let daemon = try lab.daemon(Settings(kind.provider(first), Settings.json(second.http)).text)
+      for index in 0..<12 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
+      #expect(try first.count.transfers == 12)
+      let line =
+        "8 requests refused and none answered yet: \"SignatureError\"; check that the provider's console lists "
+        + "these names, and account_id and secret"
+      try daemon.waitForLog(line)
+      daemon.end()
+      #expect(daemon.log.split(separator: "\n").count { $0.contains("none answered yet") } == 1)
+      #expect(!daemon.log.contains("pausing"))
+    }
+  }
+
+  @Test(arguments: ["empty", "omitted", "refused"])
+  func `whatever Baidu says to an unlisted name, listed names are the provider's`(form: String) throws {
+    try withLab { lab in
+      let kind = AccountKind.named("baidu over HTTP")
+      let first = try lab.simulator("--setting", "not-listed=n0.bench.example", "--setting", "baidu-unlisted=\(form)")
+      let second = try lab.simulator()
+      let daemon = try lab.daemon(Settings(kind.provider(first), Settings.json(second.http)).text)
+      for index in 0..<4 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
+      #expect(try second.count.questions == ["n0.bench.example. A": 1])
+      #expect(try first.count.transfers == 4)
+    }
+  }
+
+  @Test(arguments: [200, 400, 403])
+  func `Baidu's own time counts whatever the status of an old signature`(status: Int) throws {
+    try withLab { lab in
+      let kind = AccountKind.named("baidu over HTTPS")
+      let simulator = try lab.simulator(
+        "--clock-offset", "7200", "--setting", "baidu-expired-status=\(status)", https: true)
+      let daemon = try lab.daemon(Settings(kind.provider(simulator)).text)
+      for index in 0..<3 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
+      #expect(try simulator.requests.map(\.status) == [status, 200, 200, 200])
+    }
+  }
+}
