@@ -55,6 +55,9 @@ public protocol BatchDialect: Dialect {
   /// Maximum names in one transfer; 1 if only the families can share a transfer.
   var mostNames: Int { get }
 
+  /// Whether every transfer asks for both families, also where one is wanted. False by default.
+  var alwaysCarriesBothFamilies: Bool { get }
+
   /// The transfer that carries all questions of the batch.
   ///
   /// - Precondition: the dialect serves each question, and there are no more than `mostNames` names.
@@ -71,6 +74,9 @@ public protocol BatchDialect: Dialect {
 }
 
 extension BatchDialect {
+  /// False by default: a transfer asks for the families of its batch.
+  public var alwaysCarriesBothFamilies: Bool { false }
+
   /// A and AAAA. Names consist of letters, digits, hyphens and underscores; not the root.
   public func serves(_ question: HTTPDNSQuestion) -> Bool {
     (question.type == .a || question.type == .aaaa) && question.name.isPlain && !question.name.isRoot

@@ -15,11 +15,14 @@ import Testing
 /// A service in which 403 may mean anything, 400 something that it does not explain, and a body may have its time.
 private struct VagueDialect: BatchDialect {
   var learnsTimeInTheClear = false
+  var alwaysCarriesBothFamilies = false
   let mostNames = 10
   let billing = Billing(unitsPerTransfer: 0, unitsPerName: 2, source: "a test")
 
   func request(for batch: QuestionBatch, unixTime: Int64) -> HTTPRequest {
-    HTTPRequest(target: "/d?t=\(unixTime)&n=\(batch.names.map(\.text).joined(separator: ","))")
+    let families = batch.types.map(\.description).joined(separator: ",")
+    return HTTPRequest(
+      target: "/d?t=\(unixTime)&f=\(families)&n=\(batch.names.map(\.text).joined(separator: ","))")
   }
 
   func answers(
@@ -134,6 +137,21 @@ private struct VagueDialect: BatchDialect {
     let isAnswered = (try? answers[questions[1]]?.get()) != nil
     #expect(isAnswered == (status == 403))
     #expect(scene.provider.counters.values.units == 6 + 3 * 2)
+  }
+
+  @Test func `a service that always has both families is asked once for both, and each is used`() throws {
+    let scene = ProviderScene(
+      on: loop, [{ _ in self.reply(200) }], dialect: VagueDialect(alwaysCarriesBothFamilies: true))
+    let answer = try scene.ask("a.example").get()
+    #expect(answer.answer.answers.map(\.type) == [.a] && answer.others.map(\.question.type) == [.aaaa])
+    nonisolated(unsafe) let provider = scene.provider
+    let question = HTTPDNSQuestion(name: DomainName(text: "b.example")!, type: .aaaa)
+    let refreshed = try loop.run { [loop] in
+      await provider.refresh([question], deadline: loop.now + .seconds(4))
+    }.get()
+    #expect(try refreshed[question]?.get().answer.answers.map(\.type) == [.aaaa])
+    #expect(scene.servers[0].sent.map { $0.request.target.contains("f=A,AAAA") } == [true, true])
+    #expect(provider.counters.values.units == 4)
   }
 
   @Test func `over http a refusal corrects the clock of a service that allows it, and an answer does not`() {

@@ -173,11 +173,11 @@ final class HTTPDNSProvider: ConfiguredUpstream {
   }
 
   /// Asks for both address families of a name in one transfer if clients have asked for both before and the dialect can
-  /// carry both. Concurrent callers for the other family share that transfer.
+  /// carry both, or if it has no other transfers. Concurrent callers for the other family share that transfer.
   private func replies(
     to question: HTTPDNSQuestion, for asking: any QuestionInFlight, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<ProviderReplies, UpstreamFailure> {
-    guard batchDialect != nil, pairs.note(question) else {
+    guard let batchDialect, batchDialect.alwaysCarriesBothFamilies || pairs.note(question) else {
       return await askServers(.one(question), for: asking, deadline: deadline, isLastResort: isLastResort)
     }
     let key = HTTPDNSQuestion(name: question.name, type: .a, clientSubnet: question.clientSubnet)
@@ -475,15 +475,17 @@ final class HTTPDNSProvider: ConfiguredUpstream {
   ///
   /// - Precondition: the dialect accepts this many names.
   private func asked(_ questions: [HTTPDNSQuestion]) -> AskedQuestions {
-    guard questions.count > 1 else {
+    let isPaired = batchDialect?.alwaysCarriesBothFamilies ?? false
+    let ofClient = questions.count > 1 ? nil : questions[0].clientSubnet
+    let subnet = settings.clientSubnet.subnet(for: ofClient)
+    guard questions.count > 1 || isPaired else {
       var question = questions[0]
-      question.clientSubnet = settings.clientSubnet.subnet(for: question.clientSubnet)
+      question.clientSubnet = subnet
       return .one(question)
     }
-    let subnet = settings.clientSubnet.subnet(for: nil)
     var names: [DomainName] = []
     for question in questions where !names.contains(question.name) { names.append(question.name) }
-    let types = [RecordType.a, .aaaa].filter { type in questions.contains { $0.type == type } }
+    let types = [RecordType.a, .aaaa].filter { type in isPaired || questions.contains { $0.type == type } }
     return .batch(QuestionBatch(names: names, types: types, clientSubnet: subnet))
   }
 
