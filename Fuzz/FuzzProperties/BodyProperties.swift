@@ -179,6 +179,24 @@ public struct BaiduBodyProperty: Property {
   }
 }
 
+/// Volcengine. The input is the body.
+public struct VolcengineBodyProperty: Property {
+  /// The fuzz target.
+  public static let name = "VolcengineBody"
+  private let dialect = VolcengineDialect(
+    account: .init(accountID: "1", secretKey: Secret("secret")), isEncrypted: true)
+
+  /// With whatever it needs set up.
+  public init() {}
+
+  /// Throws what does not hold for the input.
+  public func check(_ input: [UInt8]) throws(Violation) {
+    for status in [200, 403] {
+      try check(batches: dialect, HTTPResponse(status: status, contentType: "application/json", body: input))
+    }
+  }
+}
+
 /// Self-built tables. The input is the table.
 public struct TableBodyProperty: Property {
   /// The fuzz target.

@@ -39,7 +39,14 @@ private struct FurtherKind: CustomTestStringConvertible {
       otherServers: [
         "http://180.76.76.200:80/v4/resolve as httpdns.baidubce.com",
         "http://[240c:4006::6666]:80/v4/resolve as httpdns.baidubce.com",
-      ])
+      ]),
+    FurtherKind(
+      kind: "volcengine",
+      keys: [("account_id", "account_id = \"2100000001\""), ("secret_key", "secret_key_env = \"SECRET\"")],
+      expected: .volcengine(.init(accountID: "2100000001", secretKey: Secret("TopSecret01"))),
+      meaning: "volcengine account=2100000001",
+      servers: ["https://httpdns.volcengineapi.com:443/resolve as httpdns.volcengineapi.com"],
+      otherServers: ["http://httpdns.volcengineapi.com:80/resolve as httpdns.volcengineapi.com"]),
   ]
 }
 

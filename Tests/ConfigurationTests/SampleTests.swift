@@ -45,6 +45,7 @@ private let least = [
   "kind = \"emas\"\nname = \"emas-aes\"\naccount_id = \"100000\"\napi = \"v2\"\nscheme = \"http\"\n"
     + "aes_secret_key_env = \"aes_secret_key\"",
   "kind = \"baidu\"\naccount_id = \"100001\"\nsecret_env = \"secret\"",
+  "kind = \"volcengine\"\naccount_id = \"2100000001\"\nsecret_key_env = \"secret_key\"",
   "kind = \"table\"\nurl = \"https://192.0.2.10/table.json\"\nhost = \"table.example.com\"",
   "kind = \"json\"", "kind = \"doh\"",
 ]

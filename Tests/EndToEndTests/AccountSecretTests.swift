@@ -12,10 +12,11 @@ private enum Canary {
   static let emas = String(repeating: "c0ffee7f3a9d", count: 4)
   static let sealed = "facade7f3a9dfacade7f3a9dfacade00"
   static let baidu = "CanaryBaidu7f3a9"
+  static let volcengine = "CanaryVolc7f3a9"
 
   /// What must not be seen: the secrets, the octets behind hexadecimal digits, and what is sent in their place.
   static let traces: [String] = {
-    let secrets = [token, aesKey, desKey, emas, sealed, baidu]
+    let secrets = [token, aesKey, desKey, emas, sealed, baidu, volcengine]
     let texts = secrets.map { Array($0.utf8) }
     let encoded =
       texts.map { $0.map { String($0, radix: 16) }.joined() }
@@ -69,8 +70,17 @@ private enum Canary {
         servers = ["\(simulator.http)"]
         account_id = "100001"
         secret = "\(Canary.baidu)"
+        """),
+      Settings.provider(
+        "volcengine",
+        """
+        name = "p6"
+        scheme = "http"
+        servers = ["\(simulator.http)"]
+        account_id = "2100000001"
+        secret_key = "\(Canary.volcengine)"
         """))
-    settings.more = (0..<6).map { index in
+    settings.more = (0..<7).map { index in
       "[[rule]]\nnames = [\"n\(index).bench.example\"]\nuse = \"p\(index)\"\nfallback = \"never\""
     }.joined(separator: "\n")
     return settings.text.replacing("level = \"debug\"", with: "level = \"trace\"")
@@ -82,6 +92,7 @@ private enum Canary {
       let right = [
         "--tencent-token", Canary.token, "--tencent-aes-key", Canary.aesKey, "--tencent-des-key", Canary.desKey,
         "--emas-secret", Canary.emas, "--emas-aes-secret", Canary.sealed, "--secret", "baidu=\(Canary.baidu)",
+        "--secret", "volcengine=\(Canary.volcengine)",
       ]
       let isRight = account == "the right secrets"
       let simulator = try lab.simulator(isRight ? right : [], https: true)
@@ -98,11 +109,11 @@ private enum Canary {
       for fault in faults {
         try simulator.clearFaults()
         if !fault.isEmpty {
-          for path in ["/d", "/v2/d", "/100000/sign_d", "/v4/resolve"] {
+          for path in ["/d", "/v2/d", "/100000/sign_d", "/v4/resolve", "/resolve"] {
             try simulator.fault("kind=\(fault)&path=\(path)")
           }
         }
-        for index in 0..<6 {
+        for index in 0..<7 {
           let reply = try ask(daemon.address, "n\(index).bench.example")
           if fault.isEmpty, isRight { #expect(reply.data == ["198.18.0.\(index)"]) }
         }

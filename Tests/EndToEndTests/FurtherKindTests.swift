@@ -14,6 +14,9 @@ import Testing
     ("baidu", 200, #"{"msg":"ok","data":[]}"#),
     ("baidu", 200, #"{"msg":"ok","data":{"n0.bench.example":{"ipv4":{"ip":["192.0.2.300"],"ttl":1}}}}"#),
     ("baidu", 200, #"{"msg":"ok","data":{"n0.bench.example":{"ipv4":{"ip":["192.0.2.1"]}}}}"#),
+    ("volcengine", 200, #"{"code":7,"message":"x"}"#), ("volcengine", 200, #"{"dns":{}}"#),
+    ("volcengine", 200, #"{"host":"n0.bench.example","ips":["x"],"ttl":1}"#), ("volcengine", 405, "{}"),
+    ("volcengine", 200, #"{"host":"other.example","ips":["192.0.2.1"],"ttl":1}"#), ("volcengine", 500, "{}"),
     ("baidu", 200, #"{"msg":"ok","data":{"other.example":{"ipv4":{"ip":["192.0.2.1"],"ttl":1}}}}"#),
   ]
 
@@ -106,6 +109,50 @@ import Testing
       daemon.end()
       #expect(daemon.log.split(separator: "\n").count { $0.contains("none answered yet") } == 1)
       #expect(!daemon.log.contains("pausing"))
+    }
+  }
+
+  @Test func `with a wrong key each of Volcengine's names goes on, and one line of the log says what to check`() throws
+  {
+    try withLab { lab in
+      let kind = AccountKind.named("volcengine over HTTP")
+      let first = try lab.simulator("--secret", "volcengine=Another")
+      let second = try lab.simulator()
+      let daemon = try lab.daemon(Settings(kind.provider(first), Settings.json(second.http)).text)
+      for index in 0..<12 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
+      #expect(try first.count.transfers == 12)
+      try daemon.waitForLog(
+        "8 requests refused and none answered yet: HTTP status 403; check that the provider's console lists these names, "
+          + "and account_id and secret_key")
+      // What is repaired in the console is seen at once: nothing pauses.
+      daemon.end()
+      #expect(daemon.log.split(separator: "\n").count { $0.contains("none answered yet") } == 1)
+      #expect(!daemon.log.contains("pausing"))
+    }
+  }
+
+  @Test(arguments: ["dns", "array"])
+  func `an unlisted name in Volcengine's list has each name asked alone`(form: String) throws {
+    try withLab { lab in
+      let kind = AccountKind.named("volcengine over HTTP")
+      let first = try lab.simulator("--setting", "not-listed=c.batch.example", "--setting", "volcengine-list=\(form)")
+      let second = try lab.simulator()
+      for simulator in [first, second] {
+        try simulator.setZone(
+          ["a", "b", "c"].map { "\($0).batch.example. 4 A 192.0.2.1" }.joined(separator: "\n"))
+      }
+      var settings = Settings(kind.provider(first), Settings.json(second.http))
+      settings.more = """
+        [refresh]
+        keep = ["a.batch.example", "b.batch.example", "c.batch.example"]
+        types = ["A"]
+        min_ttl = "1s"
+        """
+      let daemon = try lab.daemon(settings.text)
+      try eventually("both listed names in one transfer", within: .seconds(20)) {
+        try first.requests.contains { $0.questions.count == 4 && $0.status == 200 } ? true : nil
+      }
+      for name in ["a", "b", "c"] { #expect(try ask(daemon.address, "\(name).batch.example").data == ["192.0.2.1"]) }
     }
   }
 

@@ -17,7 +17,8 @@ import Testing
     #expect(daemon.log.split(separator: "\n").count { $0.contains(remedy) } == 1)
   }
 
-  @Test(arguments: AccountKind.all.filter(\.isVerified))
+  /// One of them has no word for it: FurtherKindTests.
+  @Test(arguments: AccountKind.all.filter { $0.isVerified && $0.kind != "volcengine" })
   func `wrong credentials are logged once, and the next provider serves`(_ kind: AccountKind) throws {
     try withLab { lab in
       // The account has changed, and the configuration has not.
@@ -33,7 +34,10 @@ import Testing
     }
   }
 
-  @Test(arguments: ["emas, v1 over HTTPS", "emas, v2 over HTTPS", "emas, v2 cbc over HTTPS", "baidu over HTTPS"])
+  @Test(arguments: [
+    "emas, v1 over HTTPS", "emas, v2 over HTTPS", "emas, v2 cbc over HTTPS", "baidu over HTTPS",
+    "volcengine over HTTPS",
+  ])
   func `over HTTPS a wrong clock costs one more transfer`(_ title: String) throws {
     try withLab { lab in
       let simulator = try lab.simulator("--clock-offset", "5000", https: true)
@@ -115,7 +119,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ["emas, v1 over HTTP", "tencent, aes over HTTP", "baidu over HTTP"])
+  @Test(arguments: ["emas, v1 over HTTP", "tencent, aes over HTTP", "baidu over HTTP", "volcengine over HTTP"])
   func `a provider with a used-up quota is not asked for its Retry-After`(_ title: String) throws {
     try withLab { lab in
       let kind = AccountKind.named(title)
@@ -136,7 +140,7 @@ import Testing
       try first.clearFaults()
       try eventually("the first provider's turn") {
         try ask(daemon.address, "ttl-0.example")
-        return try first.requests.contains { $0.questions == ["ttl-0.example. A"] } ? true : nil
+        return try first.requests.contains { $0.questions.contains("ttl-0.example. A") } ? true : nil
       }
       let times = try first.requests.map(\.time)
       #expect(times[3] - times[2] >= 1_900)

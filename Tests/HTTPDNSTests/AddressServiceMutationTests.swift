@@ -11,7 +11,7 @@ import Testing
 @Suite struct AddressServiceMutationTests {
   /// Who reads a body.
   enum Reader: CaseIterable {
-    case baidu
+    case baidu, volcengine, volcengineList
 
     /// A body that is accepted.
     var body: String {
@@ -21,12 +21,21 @@ import Testing
         {"msg":"ok","timestamp":1700000000,"data":{"a.example":{"ipv4":{"ip":["192.0.2.1","192.0.2.2"],"ttl":60,"msg":"ok"},
         "ipv6":{"ip":["2001:db8::1"],"ttl":"60"}},"b.example":{"ipv4":{"ip":[" 192.0.2.3"],"ttl":7},"ipv6":{"ip":[]}}}}
         """#
+      case .volcengine:
+        #"""
+        {"cip":"203.0.113.9","host":"a.example","ips":["2001:db8::1","192.0.2.1","192.0.2.2"],"ttl":52,"weight":["70"]}
+        """#
+      case .volcengineList:
+        #"""
+        {"dns":[{"host":"a.example","ips":["192.0.2.1","2001:db8::1"],"ttl":"52"},{"host":"b.example","ips":["192.0.2.2"]}]}
+        """#
       }
     }
 
     var dialect: any BatchDialect {
       switch self {
       case .baidu: HTTPDNSTests.baidu
+      case .volcengine, .volcengineList: HTTPDNSTests.volcengine
       }
     }
 

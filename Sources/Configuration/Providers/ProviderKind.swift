@@ -14,6 +14,8 @@ extension Configuration {
     case emas(EMASAccount)
     /// Baidu Cloud HTTPDNS.
     case baidu(BaiduAccount)
+    /// Volcengine (ByteDance) HTTPDNS.
+    case volcengine(VolcengineAccount)
     /// The JSON API of Google and Cloudflare.
     case json
     /// DNS over HTTPS (DoH, RFC 8484).
@@ -25,7 +27,7 @@ extension Configuration {
 
 /// The values of `kind`.
 enum ProviderKindName: String, CaseIterable {
-  case alidns, tencent, emas, baidu, json, doh, table
+  case alidns, tencent, emas, baidu, volcengine, json, doh, table
 
   /// The keys that not every kind has, by kind.
   private static let ownKeys: [String: [String]] = {
@@ -48,6 +50,7 @@ extension Configuration.Provider {
     case .tencent: readTencent(from: reader)
     case .emas: readEMAS(from: reader)
     case .baidu: readBaidu(from: reader)
+    case .volcengine: readVolcengine(from: reader)
     case .json: readJSON(from: reader)
     case .doh: readDoH(from: reader)
     case .table: readTable(from: reader)
@@ -66,6 +69,7 @@ extension Configuration.ProviderKind {
     case .tencent(let account, _): account.accountKeys
     case .emas(let account): account.accountKeys
     case .baidu: Configuration.BaiduAccount.accountKeys
+    case .volcengine: Configuration.VolcengineAccount.accountKeys
     case .json, .doh, .table: []
     }
   }
@@ -78,6 +82,7 @@ extension Configuration.ProviderKind {
     case .tencent(.aes(let id, _), _), .tencent(.des(let id, _), _): "tencent \(id)"
     case .emas(let account): "emas \(account.accountID)"
     case .baidu(let account): "baidu \(account.accountID)"
+    case .volcengine(let account): "volcengine \(account.accountID)"
     case .json, .doh, .table: nil
     }
   }
@@ -88,7 +93,7 @@ extension Configuration.ProviderKind {
   /// The keys that say where the provider is, the most likely one first.
   package var placeKeys: [String] {
     switch self {
-    case .alidns, .tencent, .emas, .baidu: ["servers"]
+    case .alidns, .tencent, .emas, .baidu, .volcengine: ["servers"]
     case .json, .doh, .table: ["url", "servers"]
     }
   }
@@ -96,7 +101,7 @@ extension Configuration.ProviderKind {
   /// The keys that decide between http and https, besides the ports in `servers`.
   package var schemeKeys: [String] {
     switch self {
-    case .alidns, .emas, .baidu: ["scheme"]
+    case .alidns, .emas, .baidu, .volcengine: ["scheme"]
     case .tencent: ["cipher", "scheme"]
     case .json, .doh, .table: ["url"]
     }
@@ -105,7 +110,7 @@ extension Configuration.ProviderKind {
   /// The keys that say for which name the servers' certificates are.
   package var nameKeys: [String] {
     switch self {
-    case .alidns, .tencent, .emas, .baidu, .json, .doh: ["tls_name"]
+    case .alidns, .tencent, .emas, .baidu, .volcengine, .json, .doh: ["tls_name"]
     case .table: ["host"]
     }
   }
@@ -113,7 +118,7 @@ extension Configuration.ProviderKind {
   /// Whether replies are encrypted independently of TLS.
   var encryptsReplies: Bool {
     switch self {
-    case .tencent(.https, _), .alidns, .baidu, .json, .doh, .table: false
+    case .tencent(.https, _), .alidns, .baidu, .volcengine, .json, .doh, .table: false
     case .tencent(.aes, _), .tencent(.des, _): true
     case .emas(let account): account.aesSecretKey != nil
     }
@@ -123,7 +128,7 @@ extension Configuration.ProviderKind {
   package var knowsDNSSECFlags: Bool {
     switch self {
     case .json, .doh: true
-    case .alidns, .tencent, .emas, .baidu, .table: false
+    case .alidns, .tencent, .emas, .baidu, .volcengine, .table: false
     }
   }
 
@@ -132,7 +137,7 @@ extension Configuration.ProviderKind {
     switch self {
     case .alidns(_, _, let isScheduled): isScheduled
     case .emas: true
-    case .tencent, .baidu, .json, .doh, .table: false
+    case .tencent, .baidu, .volcengine, .json, .doh, .table: false
     }
   }
 
@@ -146,6 +151,7 @@ extension Configuration.ProviderKind {
     case .tencent(let account, _): "tencent \(account.meaning)"
     case .emas(let account): "emas \(account.meaning)"
     case .baidu(let account): "baidu \(account.meaning)"
+    case .volcengine(let account): "volcengine \(account.meaning)"
     case .json: "json"
     case .doh(let method): "doh \(method.rawValue)"
     case .table(let table): "table \(table.meaning)"

@@ -145,6 +145,8 @@ package struct ProviderFactory {
       } catch { throw HTTPSetupError(description: error.description) }
     case .baidu(let account):
       return BaiduDialect(account: account, isEncrypted: isEncrypted, path: provider.path)
+    case .volcengine(let account):
+      return VolcengineDialect(account: account, isEncrypted: isEncrypted, path: provider.path)
     case .json:
       return JSONDialect(flavour: JSONDialect.Flavour(host: provider.tlsName, path: provider.path), path: provider.path)
     case .doh(let method): return MessageDialect(method: method == .get ? .get : .post, path: provider.path)

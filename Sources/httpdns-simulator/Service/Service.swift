@@ -28,6 +28,7 @@ struct ServiceOptions: Sendable {
   var tencent = TencentSwitches()
   var emas = EMASSwitches()
   var baidu = BaiduSwitches()
+  var volcengine = VolcengineSwitches()
   var table = TableSwitches()
 }
 

@@ -26,6 +26,8 @@
 //   baidu-expired-status=STATUS      the status of a refusal for an old signature
 //   baidu-refusal-status=STATUS      the status of a refusal for a wrong signature
 //   baidu-unlisted=FORM              empty, omitted or refused: what becomes of a name that is not listed
+//   volcengine-list=FORM             dns or array: how several names are written
+//   volcengine-unlisted=true         a name that is not listed has no addresses, instead of a refusal
 //   table-enable=false               enable is 0
 //   table-service=TEXT               the value of service
 //   table-domains=NUMBER             the number of synthetic names to list; 0 lists the zone's names
@@ -75,6 +77,8 @@ extension Setting {
     integer("baidu-expired-status", \.baidu.expiredStatus, 200...599),
     integer("baidu-refusal-status", \.baidu.refusalStatus, 200...599),
     choice("baidu-unlisted", \.baidu.unlisted),
+    choice("volcengine-list", \.volcengine.list),
+    flag("volcengine-unlisted", \.volcengine.hasUnlisted),
     flag("table-enable", \.table.isEnabled),
     text("table-service", \.table.service),
     integer("table-domains", \.table.domainCount, 0...TableSwitches.domainLimit),

@@ -18,6 +18,9 @@ struct AccountKind: Sendable {
   /// Whether an empty answer for a listed name differs from one for a name that is not listed.
   var isCertain = false
 
+  /// Whether each transfer asks for both families.
+  var isAlwaysPaired = false
+
   /// What both families of a name cost in one transfer.
   var pairPrice: Int { isPricedByName ? price : 2 * price }
 
@@ -63,11 +66,15 @@ extension AccountKind {
         AccountKind(
           title: "baidu \(transport)", kind: "baidu", keys: "account_id = \"100001\"\nsecret = \"BaiduSecret01\"",
           isSecure: isSecure, price: isSecure ? 5 : 1, isPricedByName: true),
+        AccountKind(
+          title: "volcengine \(transport)", kind: "volcengine",
+          keys: "account_id = \"2100000001\"\nsecret_key = \"VolcSecret01\"", isSecure: isSecure,
+          price: isSecure ? 5 : 1, isPricedByName: true, isAlwaysPaired: true),
       ]
     }
 
   /// The kinds whose service knows an account by one secret.
-  static let further = all.filter { ["baidu"].contains($0.kind) }
+  static let further = all.filter { ["baidu", "volcengine"].contains($0.kind) }
 
   /// One of `all` by its title.
   static func named(_ title: String) -> AccountKind { all.first { $0.title == title }! }
@@ -86,6 +93,7 @@ extension AccountKind {
     }
     let tlsNames = [
       "tencent": "119.29.29.99", "emas": "resolvers.httpdns.aliyuncs.com", "baidu": "httpdns.baidubce.com",
+      "volcengine": "httpdns.volcengineapi.com",
     ]
     return Settings.provider(
       kind,

@@ -23,6 +23,8 @@ enum LifeDialect: CaseIterable {
   case tencent
   /// Ten names in both families, billed by the name.
   case baidu
+  /// The same, always in both families.
+  case volcengine
 }
 
 /// The conditions of a life.

@@ -112,7 +112,7 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
     case .tencent:
       bill.least += isReplied ? 1 : 0
       bill.most += 1
-    case .baidu:
+    case .baidu, .volcengine:
       // Whatever becomes of the request, its names are billed: the counts are equal.
       let count = names(request.target).names.split(separator: ",").count
       bill.least += count
@@ -172,7 +172,8 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
   private func names(_ target: String) -> (names: String, type: String) {
     let parameters = parameters(target)
     return (
-      String(parameters["name"] ?? parameters["host"] ?? parameters["dn"] ?? ""), String(parameters["type"] ?? "1")
+      String(parameters["name"] ?? parameters["host"] ?? parameters["dn"] ?? parameters["domain"] ?? ""),
+      String(parameters["type"] ?? "1")
     )
   }
 
@@ -199,6 +200,7 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
     case .baidu:
       let type = parameters["type"]
       isIPv6 = type == "ipv4" ? [false] : type == "ipv6" ? [true] : [false, true]
+    case .volcengine: isIPv6 = [false, true]
     }
     let list = names.replacing("%2C", with: ",").split(separator: ",")
     let questions = list.filter { $0.hasPrefix("host") }.flatMap { name in
@@ -253,6 +255,14 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
           return "\"\(zone.hosts[host].text)\":{\(families.joined(separator: ","))}"
         } + hostile.map { "\"\($0)\":{}" }
       return .json("{\"msg\":\"ok\",\"data\":{\(members.joined(separator: ","))}}")
+    case .volcengine:
+      let elements =
+        hosts(questions).map { host in
+          let texts = answers.filter { $0.question.host == host }.flatMap(\.texts).map { "\"\($0)\"" }
+          let ttl = zone.hosts[host].ttl
+          return #"{"host":"\#(zone.hosts[host].text)","ips":[\#(texts.joined(separator: ","))],"ttl":\#(ttl)}"#
+        } + hostile.map { #"{"host":"\#($0)","ips":[]}"# }
+      return .json(elements.count == 1 ? elements[0] : "{\"dns\":[\(elements.joined(separator: ","))]}")
     }
   }
 
@@ -316,6 +326,8 @@ final class LifeProvider: TestUpstream {
       case .json: JSONDialect(flavour: .generic, path: "/resolve")
       case .emas: EMASDialect(accountID: "1", secretKey: nil, isEncrypted: false)
       case .tencent: TencentDialect(account: .https(token: Secret("token"), id: nil))
+      case .volcengine:
+        VolcengineDialect(account: .init(accountID: "1", secretKey: Secret("secret")), isEncrypted: false)
       case .baidu: BaiduDialect(account: .init(accountID: "1", secret: Secret("secret")), isEncrypted: false)
       }
     var settings = Configuration.Provider.tested(name: "first")
