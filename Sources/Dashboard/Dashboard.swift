@@ -269,11 +269,10 @@ package final class Dashboard {
   ///
   /// - Throws: status 401 for a token without a session.
   private func session(of request: HTTPServerRequest) throws(DashboardRefusal) -> Sessions.Session? {
-    guard let field = request.field("Authorization") else { return nil }
-    let scheme = "bearer "
-    guard field.lowercased().hasPrefix(scheme),
-      let session = sessions.session(of: String(field.dropFirst(scheme.count)), now: loop.now)
-    else { throw .noSession }
+    guard request.field("Authorization") != nil else { return nil }
+    guard let token = request.bearerToken, let session = sessions.session(of: token, now: loop.now) else {
+      throw .noSession
+    }
     return session
   }
 

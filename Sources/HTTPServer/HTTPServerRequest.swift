@@ -68,6 +68,13 @@ public struct HTTPServerRequest: Sendable {
   ///
   /// - Complexity: O(n) in the number of fields.
   public func field(_ name: String) -> String? { fields.first { $0.isNamed(name) }?.value }
+
+  /// The token of the Authorization field (RFC 6750 section 2.1); nil without the field, and with another scheme.
+  public var bearerToken: String? {
+    let scheme = "bearer "
+    guard let field = field("Authorization"), field.lowercased().hasPrefix(scheme) else { return nil }
+    return String(field.dropFirst(scheme.count))
+  }
 }
 
 extension HTTPField {

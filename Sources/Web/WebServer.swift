@@ -149,10 +149,7 @@ final class WebHandler {
     guard request.method == .post else {
       return answer(reply, 405, "only POST is allowed", [HTTPField("Allow", "POST")])
     }
-    let scheme = "bearer "
-    guard let field = request.field("Authorization"), field.lowercased().hasPrefix(scheme),
-      token.matches(Array(field.utf8.dropFirst(scheme.utf8.count)))
-    else {
+    guard let given = request.bearerToken, token.matches(Array(given.utf8)) else {
       let fields = [HTTPField("WWW-Authenticate", "Bearer")]
       return answer(reply, 401, "the Authorization field does not bear the token of web.report_token_file", fields)
     }
