@@ -14,6 +14,11 @@ public enum Digest {
   /// - Complexity: O(*n*) in the octets of the message.
   public static func md5(_ message: [UInt8]) -> [UInt8] { digest(message, Algorithm.md5) }
 
+  /// Whether two digests are the same. The time does not depend on where they differ.
+  public static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+    left.count == right.count && zip(left, right).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
+  }
+
   private static func digest(_ message: [UInt8], _ algorithm: Algorithm) -> [UInt8] {
     var octets = [UInt8](repeating: 0, count: algorithm.size)
     var length: UInt32 = 0

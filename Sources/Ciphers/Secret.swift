@@ -21,7 +21,6 @@ public struct Secret: Concealed, Hashable, Sendable {
 
   /// Whether the octets are the secret. The time does not depend on how many of them are right.
   public func matches(_ others: [UInt8]) -> Bool {
-    let (mine, theirs) = (Digest.sha256(octets), Digest.sha256(others))
-    return zip(mine, theirs).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
+    Digest.areEqual(Digest.sha256(octets), Digest.sha256(others))
   }
 }

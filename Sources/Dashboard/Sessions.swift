@@ -52,7 +52,7 @@ struct Sessions {
   /// Exchanges a code for a token; nil if the code is wrong, used or too old. If there are too many sessions, the oldest ends.
   mutating func begin(with code: String, now: BootInstant) -> (token: String, session: Session)? {
     let digest = Sessions.digest(code)
-    guard let place = codes.firstIndex(where: { Sessions.areEqual($0.digest, digest) }) else { return nil }
+    guard let place = codes.firstIndex(where: { Digest.areEqual($0.digest, digest) }) else { return nil }
     let found = codes.remove(at: place)
     guard found.end > now else { return nil }
     let token = Sessions.secret(Sessions.tokenOctets)
@@ -68,7 +68,7 @@ struct Sessions {
   /// The session of a token; nil if there is none any more.
   func session(of token: String, now: BootInstant) -> Session? {
     let digest = Sessions.digest(token)
-    return sessions.first { Sessions.areEqual($0.digest, digest) }.flatMap { $0.end > now ? $0 : nil }
+    return sessions.first { Digest.areEqual($0.digest, digest) }.flatMap { $0.end > now ? $0 : nil }
   }
 
   /// Whether a session still lasts.
@@ -79,9 +79,4 @@ struct Sessions {
   private static func secret(_ octets: Int) -> String { Base64URL.encode(RandomOctets.generate(count: octets)) }
 
   private static func digest(_ text: String) -> [UInt8] { Digest.sha256(Array(text.utf8)) }
-
-  /// The time does not depend on where the digests differ.
-  private static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
-    zip(left, right).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
-  }
 }
