@@ -47,10 +47,7 @@ final class Viewers {
 
   /// Sends an event; a viewer that does not keep up is cut off.
   func send(_ event: [UInt8], to viewer: Viewer) {
-    viewer.reply.write(event)
-    guard viewer.reply.unsentOctets > Viewers.longestBacklog else { return }
-    viewer.reply.reset()
-    remove(viewer)
+    if !viewer.reply.write(event, leavingAtMost: Viewers.longestBacklog) { remove(viewer) }
   }
 
   func sendToAll(_ event: [UInt8]) { for viewer in viewers { send(event, to: viewer) } }

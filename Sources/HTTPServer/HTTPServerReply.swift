@@ -50,6 +50,16 @@ public final class HTTPServerReply {
   /// Sends the next part of the answer. Does nothing after the client has disconnected.
   public func write(_ octets: [UInt8]) { if connection.isStreaming(number) { connection.write(octets) } }
 
+  /// Sends the next part to a client that keeps up; one that leaves more than `backlog` octets unread is cut off.
+  ///
+  /// - Returns: false if it was.
+  public func write(_ octets: [UInt8], leavingAtMost backlog: Int) -> Bool {
+    write(octets)
+    guard unsentOctets > backlog else { return true }
+    reset()
+    return false
+  }
+
   /// Octets of the answer that the client's socket has not accepted yet.
   public var unsentOctets: Int { isPending ? connection.unsent : 0 }
 

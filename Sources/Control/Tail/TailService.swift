@@ -119,10 +119,7 @@ package final class TailService {
 
   private func send(_ octets: [UInt8], to tail: Tail) {
     guard tail.mayRead() else { return tail.end([]) }
-    tail.reply.write(octets)
-    guard tail.reply.unsentOctets > tail.backlog else { return }
-    end(tail, "cut off because it reads too slowly")
-    tail.reply.reset()
+    if !tail.reply.write(octets, leavingAtMost: tail.backlog) { end(tail, "cut off because it reads too slowly") }
   }
 
   private func end(_ tail: Tail, _ reason: String?) {
