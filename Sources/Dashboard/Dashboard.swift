@@ -150,7 +150,7 @@ package final class Dashboard {
       let spans = HistorySpan.allCases.map(\.rawValue).joined(separator: ", ")
       throw DashboardRefusal(400, "span= takes one of \(spans)")
     }
-    let statistics = sampler.statistics()
+    let statistics = sources.statistics()
     let history = History(span, sampler, now: loop.now)
     let limits = Dictionary(
       statistics.providers.map { ($0.name, $0.unitsPerDay) }, uniquingKeysWith: { first, _ in first })

@@ -56,9 +56,6 @@ final class Sampler {
   /// Takes no more short samples.
   func unwatch() { shortTimer.cancel() }
 
-  /// The present statistics.
-  func statistics() -> ForwarderStatistics { read() }
-
   private func setMinute() { minuteTimer.set(after: Sampler.minute, on: loop, for: self) { $0.takeMinute() } }
 
   private func takeMinute() {
