@@ -64,7 +64,7 @@ package final class Dashboard {
   private let sampler: Sampler
   private let viewers: Viewers
   private var sessions = Sessions()
-  private var readers: [(session: Sessions.Session, tail: TailService.Tail)] = []
+  private var readers: [TailService.Tail] = []
   private let (namesTimer, beatTimer) = (OwnedTimer(), OwnedTimer())
   private var isMakingNames = false
 
@@ -95,7 +95,7 @@ package final class Dashboard {
   package func end(_ reason: String, again: Bool) {
     let notice = PageEvent.notice(reason, again: again)
     viewers.endAll(notice)
-    for reader in readers { reader.tail.end(notice) }
+    for reader in readers { reader.end(notice) }
     (readers, sessions) = ([], Sessions())
   }
 
@@ -195,27 +195,27 @@ package final class Dashboard {
     guard sources.tails.admits(session.user) else { throw DashboardRefusal(403, TailService.help) }
     try makeRoom()
     do throws(ControlRefusal) {
-      let tail = try sources.tails.begin(
+      let reader = try sources.tails.begin(
         TailRequest(request), reply, .events(PageRequest.streamFields), for: session.user,
         backlog: Viewers.longestBacklog
       ) { [weak self] in self.map { $0.sessions.has(session, now: $0.loop.now) } ?? false }
-      readers.append((session, tail))
+      readers.append(reader)
       beat()
     } catch { throw DashboardRefusal(error.status, error.reason) }
   }
 
   /// Tells readers of queries that the daemon is there, again and again while there are some.
   private func beat() {
-    readers.removeAll { !$0.tail.isOpen }
+    readers.removeAll { !$0.isOpen }
     guard !readers.isEmpty else { return beatTimer.cancel() }
     beatTimer.set(after: Dashboard.pause, on: loop, for: self) {
-      for reader in $0.readers { reader.tail.beat() }
+      for reader in $0.readers { reader.beat() }
       $0.beat()
     }
   }
 
   private func makeRoom() throws(DashboardRefusal) {
-    readers.removeAll { !$0.tail.isOpen }
+    readers.removeAll { !$0.isOpen }
     guard viewers.count + readers.count < Dashboard.mostStreams else {
       throw DashboardRefusal(503, "\(Dashboard.mostStreams) pages are open, which is the limit; close one of them")
     }
@@ -230,7 +230,7 @@ package final class Dashboard {
   /// Ends streams that are too old, and those of sessions that no longer exist.
   private func endOldStreams() {
     viewers.endOld { sessions.has($0, now: loop.now) }
-    for reader in readers where !sessions.has(reader.session, now: loop.now) { reader.tail.end(PageEvent.signedOut) }
+    for reader in readers { reader.endIfRefused(PageEvent.signedOut) }
   }
 
   private func send(_ sample: Sample, _ statistics: ForwarderStatistics) {

@@ -42,7 +42,7 @@ package final class TailService {
 
   /// `control.tail`: whether users other than root may read. Those who no longer may are cut off.
   package var isOpen = false {
-    didSet { for tail in tails where !tail.mayRead() { tail.end([]) } }
+    didSet { for tail in tails { tail.endIfRefused([]) } }
   }
   private let actions: any ControlActions
   private var tails: [Tail] = []
@@ -69,6 +69,9 @@ package final class TailService {
     /// Sends a comment, so that a reader that has vanished is noticed, and that one which is there knows of the daemon. For
     /// events only.
     package func beat() { service?.send(Array(":\n\n".utf8), to: self) }
+
+    /// Ends the stream after its last octets if the reader may no longer read.
+    package func endIfRefused(_ last: [UInt8]) { if !mayRead() { end(last) } }
 
     /// Ends the stream after its last octets.
     package func end(_ last: [UInt8]) {
