@@ -72,3 +72,16 @@ extension ProviderURL {
   /// The same service with another path, which begins with `/`.
   func with(path: String) -> ProviderURL { ProviderURL(scheme: scheme, host: host, port: port, path: path) }
 }
+
+extension Configuration.Family {
+  /// A service's published addresses of this family, IPv4 first.
+  func servers(_ ipv4: [String], _ ipv6: [String]) -> [Host] {
+    let texts =
+      switch self {
+      case .auto: ipv4 + ipv6
+      case .ipv4: ipv4
+      case .ipv6: ipv6
+      }
+    return texts.map { .address(IPAddress(text: $0)!) }
+  }
+}

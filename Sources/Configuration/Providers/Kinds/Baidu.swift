@@ -1,7 +1,6 @@
 // Baidu.swift -- the keys of kind "baidu": account and secret.
 
 import Ciphers
-import DNSWire
 
 extension Configuration {
   /// An account of Baidu Cloud HTTPDNS.
@@ -50,13 +49,6 @@ extension ProviderURL {
 
   /// The published addresses of a family, IPv4 first.
   static func baiduAddresses(_ family: Configuration.Family) -> [Host] {
-    let (ipv4, ipv6) = ("180.76.76.200", "240c:4006::6666")
-    let texts =
-      switch family {
-      case .auto: [ipv4, ipv6]
-      case .ipv4: [ipv4]
-      case .ipv6: [ipv6]
-      }
-    return texts.map { .address(IPAddress(text: $0)!) }
+    family.servers(["180.76.76.200"], ["240c:4006::6666"])
   }
 }

@@ -24,15 +24,9 @@ extension Configuration.EMASRegion {
   /// The boot servers: the addresses of a family, IPv4 first, and as the last resort a name ("startup endpoints",
   /// help.aliyun.com/document_detail/616049.html).
   func bootServers(_ family: Configuration.Family) -> [Host] {
-    let texts =
-      switch family {
-      case .auto: ipv4 + ipv6
-      case .ipv4: ipv4
-      case .ipv6: ipv6
-      }
     let region = self == .global ? Configuration.EMASRegion.cn : self
     let name = DomainName(text: "resolvers-\(region.rawValue).httpdns.aliyuncs.com")!
-    return texts.map { .address(IPAddress(text: $0)!) } + [.name(name)]
+    return family.servers(ipv4, ipv6) + [.name(name)]
   }
 
   private var ipv4: [String] {
