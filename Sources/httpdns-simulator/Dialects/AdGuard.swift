@@ -17,13 +17,9 @@ struct AdGuard: Dialect {
 
   func reply(to transfer: DialectRequest, from service: Service) -> DialectReply {
     guard transfer.request.method == .get else { return .refusal(405, "Method Not Allowed") }
-    let parameters = transfer.parameters
-    guard let name = parameters["name"].flatMap({ DomainName(text: $0) }), let type = recordType(parameters["type"]),
-      let cd = flag(parameters["cd"])
-    else { return .refusal(400, "Bad Request") }
-    let question = Question(name: name, type: type)
+    guard let (question, cd) = transfer.googleQuestion else { return .refusal(400, "Bad Request") }
     let answer = service.answer(question, for: transfer)
-    let asked = JSONText.object(["name": JSONText.string(name.text), "type": "\(type.rawValue)"])
+    let asked = JSONText.object(["name": JSONText.string(question.name.text), "type": "\(question.type.rawValue)"])
     let json = JSONText.object([
       "Question": JSONText.array([asked]),
       "Answer": answer.records.isEmpty ? "null" : JSONText.array(answer.records.map(text)), "Extra": "null",

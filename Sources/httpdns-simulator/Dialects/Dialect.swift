@@ -84,6 +84,16 @@ let allDialects: [any Dialect] = [
   Baidu(), EMAS(), DomainTable(),
 ]
 
+extension DialectRequest {
+  /// The question and CD in Google's form: `name`, `type` and `cd`; nil if one of them is malformed.
+  var googleQuestion: (question: Question, cd: Bool)? {
+    guard let name = parameters["name"].flatMap({ DomainName(text: $0) }), let type = recordType(parameters["type"]),
+      let cd = flag(parameters["cd"])
+    else { return nil }
+    return (Question(name: name, type: type), cd)
+  }
+}
+
 /// Parses a `type` parameter: a number or a mnemonic in any case; A if the parameter is missing.
 ///
 /// - Returns: nil for any other text, and for 0.

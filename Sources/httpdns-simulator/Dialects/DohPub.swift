@@ -17,14 +17,10 @@ struct DohPub: Dialect {
 
   func reply(to transfer: DialectRequest, from service: Service) -> DialectReply {
     guard transfer.request.method == .get else { return .refusal(405, "Method Not Allowed") }
-    let parameters = transfer.parameters
-    guard let name = parameters["name"].flatMap({ DomainName(text: $0) }), let type = recordType(parameters["type"]),
-      let cd = flag(parameters["cd"])
-    else { return .refusal(400, "Bad Request") }
-    let question = Question(name: name, type: type)
+    guard let (question, cd) = transfer.googleQuestion else { return .refusal(400, "Bad Request") }
     let json = JSONStyle(text: .quoted).text(of: service.answer(question, for: transfer), cd: cd)
     return DialectReply(
       contentType: "application/dns-json", body: Array(json.utf8), questions: [question],
-      subnet: parameters["edns_client_subnet"])
+      subnet: transfer.parameters["edns_client_subnet"])
   }
 }

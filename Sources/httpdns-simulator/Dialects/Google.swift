@@ -18,10 +18,7 @@ struct Google: Dialect {
     default: return .refusal(501, "Not Implemented")
     }
     let parameters = transfer.parameters
-    guard let name = parameters["name"].flatMap({ DomainName(text: $0) }), let type = recordType(parameters["type"]),
-      let cd = flag(parameters["cd"]), flag(parameters["do"]) != nil
-    else { return badRequest }
-    let question = Question(name: name, type: type)
+    guard let (question, cd) = transfer.googleQuestion, flag(parameters["do"]) != nil else { return badRequest }
     var subnet: IPPrefix?
     if let text = parameters["edns_client_subnet"] {
       subnet = IPPrefix(text: text)
