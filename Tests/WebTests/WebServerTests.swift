@@ -39,9 +39,7 @@ private final class Scene {
           shared.scene!.batches.withLock { $0.append(batch) }
           return outcome
         }))
-    var settings = Configuration.Web()
-    settings.reportToken = token.map { Secret($0) }
-    server.follow(settings) { fatalError("no dashboard is switched on") }
+    server.follow(token: token)
     address = server.address
     thread = LoopThread(running: loop)
     shared.scene = self
@@ -52,9 +50,7 @@ private final class Scene {
   func use(token: String?) {
     let isUsed = Mutex(false)
     loop.execute { [shared] in
-      var settings = Configuration.Web()
-      settings.reportToken = token.map { Secret($0) }
-      shared.scene!.server.follow(settings) { fatalError("no dashboard is switched on") }
+      shared.scene!.server.follow(token: token)
       isUsed.withLock { $0 = true }
     }
     #expect(comes { isUsed.withLock { $0 } })
@@ -67,6 +63,15 @@ private final class Scene {
 
   private final class Shared: @unchecked Sendable {
     weak var scene: Scene?
+  }
+}
+
+extension WebServer {
+  /// As after a reload that changes the token alone; the dashboard stays off.
+  fileprivate func follow(token: String?) {
+    var settings = Configuration.Web()
+    settings.reportToken = token.map { Secret($0) }
+    follow(settings) { preconditionFailure("the dashboard is off") }
   }
 }
 
