@@ -70,8 +70,10 @@ func withOrigin<Value: Sendable>(
 }
 
 /// Runs `body` with an origin whose server speaks HTTP/2; also says how many connections the server accepted.
+///
+/// - Parameter connections: how many are waited for: the server accepts one that `body` did not need only afterwards.
 func withHTTP2<Value: Sendable>(
-  peer: HTTP2Peer = HTTP2Peer(), _ adjust: (inout HTTPClientOptions) -> Void = { _ in },
+  peer: HTTP2Peer = HTTP2Peer(), awaiting connections: Int = 0, _ adjust: (inout HTTPClientOptions) -> Void = { _ in },
   react: @escaping @Sendable (ReceivedRequest) -> Reaction, body: @escaping (HTTPOrigin) async -> Value
 ) throws -> (Value, connections: Int) {
   let server = TestServer(tls: true, http2: true, peer: peer, react: react)
@@ -83,6 +85,7 @@ func withHTTP2<Value: Sendable>(
   } body: {
     await body($0)
   }
+  _ = comes { server.accepted >= connections }
   return (value, server.accepted)
 }
 
