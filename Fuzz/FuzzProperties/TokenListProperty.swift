@@ -29,7 +29,8 @@ public struct TokenListProperty: Property {
       for name in [token, token.map { 65...90 ~= $0 ? $0 | 0x20 : $0 }, token.map { 97...122 ~= $0 ? $0 & 0xDF : $0 }] {
         try require(list.entry(nameLabel: name) == entry, "a name whose letter case counts")
       }
-      try require(list.entry(pathElement: Array(token.dropLast())) == nil, "a token that is the beginning of another")
+      // The beginning of a token may be another device's token, but never stands for this one.
+      try require(list.entry(pathElement: Array(token.dropLast()))?.label != label, "a token without its end")
       lines += "\(label) \(String(decoding: token, as: UTF8.self))\n"
     }
     guard let again = try? TokenList(octets: Array(lines.utf8)) else {
