@@ -67,6 +67,8 @@ package final class Dashboard {
   private var readers: [TailService.Tail] = []
   private let (namesTimer, beatTimer) = (OwnedTimer(), OwnedTimer())
   private var isMakingNames = false
+  /// Those who wait for the rows of a span, which are made once for all of them.
+  private var askers: [HistorySpan: [HTTPServerReply]] = [:]
 
   package init(on loop: any Loop, _ sources: DashboardSources) {
     self.loop = loop
@@ -150,6 +152,8 @@ package final class Dashboard {
       let spans = HistorySpan.allCases.map(\.rawValue).joined(separator: ", ")
       throw DashboardRefusal(400, "span= takes one of \(spans)")
     }
+    askers[span, default: []].append(reply)
+    guard askers[span]?.count == 1 else { return }
     let statistics = sources.statistics()
     let history = History(span, sampler, now: loop.now)
     let limits = Dictionary(
@@ -163,7 +167,7 @@ package final class Dashboard {
       let body = await BlockingTask.value("history", on: loop) {
         Array(JSONText.object(head + history.members(limits: limits)).utf8)
       }
-      Dashboard.sendData(reply, body)
+      for reply in askers.removeValue(forKey: span) ?? [] { Dashboard.sendData(reply, body) }
     }
   }
 

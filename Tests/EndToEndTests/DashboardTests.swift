@@ -14,12 +14,17 @@ import Testing
     let address: Address
 
     /// Sends a request in one connection, and returns all that comes.
-    func send(_ ask: HTTPAsk) throws -> WebClient.Response {
-      let socket = try Socket.stream(to: address)
-      socket.send(ask.with(\.fields, ask.fields + [("Connection", "close")]).octets)
-      var octets: [UInt8] = []
-      while let piece = socket.receive(within: Socket.patience), !piece.isEmpty { octets += piece }
-      return try WebClient.Response(octets)
+    func send(_ ask: HTTPAsk) throws -> WebClient.Response { try send(ask, times: 1)[0] }
+
+    /// Sends a request in as many connections, and then returns all that comes.
+    func send(_ ask: HTTPAsk, times: Int) throws -> [WebClient.Response] {
+      let sockets = try (0..<times).map { _ in try Socket.stream(to: address) }
+      for socket in sockets { socket.send(ask.with(\.fields, ask.fields + [("Connection", "close")]).octets) }
+      return try sockets.map { socket in
+        var octets: [UInt8] = []
+        while let piece = socket.receive(within: Socket.patience), !piece.isEmpty { octets += piece }
+        return try WebClient.Response(octets)
+      }
     }
 
     func ask(_ method: String, _ path: String, _ fields: [(name: String, value: String)] = [], _ body: String? = nil)
@@ -149,6 +154,18 @@ import Testing
       }
       for span in ["", "?span=2h", "?span=", "?span=10m&x", "?x=10m"] {
         #expect(try scene.get("/history\(span)").status == 400, "\(span)")
+      }
+    }
+  }
+
+  @Test func `rows that many ask for at once come to each of them`() throws {
+    try withScene { scene in
+      for span in ["10m", "1h", "24h"] {
+        for response in try scene.send(scene.ask("GET", "/history?span=\(span)"), times: 16) {
+          #expect(response.status == 200)
+          let root = try #require(JSONSerialization.jsonObject(with: Data(response.body.utf8)) as? [String: Any])
+          #expect(root["columns"] is [String: [Any]], "\(response.body)")
+        }
       }
     }
   }
