@@ -109,7 +109,7 @@ package final class Dashboard {
   package func handle(_ request: HTTPServerRequest, _ reply: HTTPServerReply, _ hosts: HostCheck) {
     do throws(DashboardRefusal) {
       let host = try PageRequest.host(of: request, hosts)
-      let part = request.path.dropFirst(Dashboard.path.count).drop { $0 == "/" }
+      let part = request.path.dropFirst(Dashboard.path.count + 1)
       if let endpoint = Endpoint(rawValue: String(part)) {
         try PageRequest.check(request, host, hosts, endpoint)
         try answer(request, reply, endpoint)

@@ -113,7 +113,7 @@ import Testing
       }
       #expect(try scene.get("/chart.js").body.contains("Chart.js v3"))
       #expect(try scene.send(scene.ask("HEAD", "")).body.isEmpty)
-      for path in ["/none.js", "/Page/app.js", "/../metrics", "/app.js/", "x"] {
+      for path in ["/none.js", "/Page/app.js", "/../metrics", "/app.js/", "x", "//", "//app.js", "//events"] {
         #expect(try scene.get(path).status == 404, "\(path)")
       }
     }
