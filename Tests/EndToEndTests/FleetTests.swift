@@ -35,6 +35,16 @@ import Testing
     }
   }
 
+  /// Asks a daemon for a name that no store knows, and waits until the store has the answer, which comes to it later than to us.
+  private func share(_ lab: Lab, _ number: Int, _ daemon: Daemon, _ name: String) throws {
+    func writes() throws -> Int? {
+      try control(lab, number, "fleet").firstMatch(of: /(\d+) written/).flatMap { Int($0.1) }
+    }
+    let before = try writes()
+    try ask(daemon.address, name)
+    try eventually("the store has the answer") { try writes() == before ? nil : true }
+  }
+
   @Test(arguments: StoreServer.installed)
   func `a URL alone is enough: the second daemon gets the first one's answer, and both are members`(server: StoreServer)
     throws
@@ -116,8 +126,9 @@ import Testing
         try lab.daemon(settings(lab, number, Settings.json(simulator.http), redis: store.url))
       }
       for number in 0..<3 { try join(lab, number) }
+      try share(lab, 0, daemons[0], "n1.bench.example")
+      try share(lab, 2, daemons[2], "n2.bench.example")
       for daemon in daemons { try ask(daemon.address, "n1.bench.example") }
-      try ask(daemons[2].address, "n2.bench.example")
       for daemon in daemons { try ask(daemon.address, "n2.bench.example") }
       let output = try control(lab, 0, "flush", "n1.bench.example")
       #expect(output.contains("notified: 2 other daemons of the fleet"), "\(output)")
@@ -130,6 +141,7 @@ import Testing
         #expect(try control(lab, number, "cache", "n2.bench.example").contains("198.18.0.2"))
       }
       let before = try simulator.count.transfers
+      try share(lab, 0, daemons[0], "n1.bench.example")
       for daemon in daemons { try ask(daemon.address, "n1.bench.example") }
       let shown = try (0..<3).map { try control(lab, $0, "fleet") }
       #expect(try simulator.count.transfers == before + 1, "\(shown)")
