@@ -181,24 +181,20 @@ final class HTTPDNSProvider: ConfiguredUpstream {
       return await askServers(.one(question), for: asking, deadline: deadline, isLastResort: isLastResort)
     }
     let key = HTTPDNSQuestion(name: question.name, type: .a, clientSubnet: question.clientSubnet)
-    let pair: SharedTransfer
-    if let inFlight = pairsInFlight[key] {
-      guard !inFlight.hasNoClients else {
+    if let pair = pairsInFlight[key] {
+      guard !pair.hasNoClients else {
         return await askServers(.one(question), for: asking, deadline: deadline, isLastResort: isLastResort)
       }
-      pair = inFlight
       pair.join(asking)
-    } else {
-      pair = SharedTransfer(for: asking, on: loop)
-      pairsInFlight[key] = pair
-      let batch = QuestionBatch(names: [question.name], types: [.a, .aaaa], clientSubnet: question.clientSubnet)
-      loop.startTask {
-        let result = await self.askServers(.batch(batch), for: pair, deadline: deadline, isLastResort: isLastResort)
-        self.pairsInFlight[key] = nil
-        pair.end(result)
-      }
+      return await pair.result(by: deadline) ?? .failure(.noTimeLeft)
     }
-    return await pair.result(by: deadline) ?? .failure(.noTimeLeft)
+    let pair = SharedTransfer(for: asking, on: loop)
+    pairsInFlight[key] = pair
+    let batch = QuestionBatch(names: [question.name], types: [.a, .aaaa], clientSubnet: question.clientSubnet)
+    let result = await askServers(.batch(batch), for: pair, deadline: deadline, isLastResort: isLastResort)
+    pairsInFlight[key] = nil
+    pair.end(result)
+    return result
   }
 
   /// Asks the servers in order until one gives a verdict.
