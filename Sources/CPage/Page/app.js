@@ -26,6 +26,8 @@ const view = {
 	get spanText() { return SPANS[span][0]; },
 	get time() { return this.live?.time ?? this.now?.time; },
 	get hasSession() { return !!session.current; },
+	/** The names that failed in the last minute; null without a report. */
+	get failing() { return this.names?.failing.filter((each) => each.age_seconds < 60); },
 	get elapsed() { return (Date.now() - this.namesAt) / 1000; },
 	/** The rate of a counter of `now` over about a minute; null without two values. */
 	perMinute(value) {
@@ -49,7 +51,8 @@ function build() {
 	const panels = [
 		["state", "State", "wide", "", nodes(el("p", { id: "state-sentence" }, "Connecting …"),
 			el("ul", { id: "state-reasons" }),
-			el("p.soft", { id: "state-hint" }, "To see the reasons and the names that fail, run ", code("httpdnsd dashboard"), " on the daemon's machine."),
+			el("p", { id: "state-failure" }, el("a", { id: "state-failing" }), " ", el("bdi.name", { id: "state-name" }), " ",
+				el("span", { id: "state-reason" })),
 			empty("state-facts"))],
 		["glance", "At a glance", "wide", "", nodes(list("glance", "tiles"))],
 		["queries", "Queries a second", "double", "span", plot("queries")], ["ratio", "Hit ratio", "", "span", plot("ratio")],
@@ -289,6 +292,10 @@ session.changed = (text) => {
 	showSession(text);
 	if (!document.hidden) stream.start();
 };
-addEventListener("hashchange", async () => session.changed(await session.signIn()));
+addEventListener("hashchange", async () => {
+	const { current } = session;
+	const text = await session.signIn();
+	if (text != null || session.current !== current) session.changed(text);
+});
 for (const id of ["10m", "1h"]) await load(id).catch(() => {});
 if (!document.hidden) stream.start();

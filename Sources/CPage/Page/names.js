@@ -65,7 +65,7 @@ export function drawNames(view) {
 	put($("names-empty"), !names ? "Waiting for the first report." : all.length ? "" : "No name was asked for yet.");
 	show($("names-more"), all.length > FEW);
 	put($("names-more"), isLong ? `Show the busiest ${FEW}` : `Show all ${all.length}`);
-	const failing = names?.failing.filter((each) => each.age_seconds < 60) ?? [];
+	const failing = view.failing ?? [];
 	put($("failing-empty"), names && !failing.length ? "No name failed in the last minute." : "");
 	show($("failing-list"), failing.length);
 	sync($("failing-rows"), failing, (each) => `${each.name} ${each.type}`, ({ name, type }) => {

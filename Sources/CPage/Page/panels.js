@@ -3,7 +3,7 @@
 import { about, clock, counted, daysText, durationText, forecast, forecastText, hitRatio, millisecondsText, number,
 	percentText,
 	rateText, ratio, total } from "./figures.js";
-import { STATES, stateWords } from "./words.js";
+import { STATES, failingWords, stateWords } from "./words.js";
 import { $, cellsOf, el, facts, nameNode, put, show, sync } from "./dom.js";
 
 export const PROVIDER_LABELS = ["Provider", "State", "History", "Server", "Median now", "Transfers", "Failures",
@@ -39,17 +39,26 @@ export function providerFigures({ hour, live, limits, names, now, states }) {
 export function drawState(view, providers) {
 	const { hour, now, time, brokenAt } = view;
 	const count = (names) => total(hour.columns, names, hour.from(60), hour.length) ?? 0;
-	const words = stateWords(providers, count(["servfail"]), count(view.outcomes));
+	const servfail = count(["servfail"]);
+	const words = stateWords(providers, servfail, count(view.outcomes));
 	const problems = (view.names?.problems ?? []).map((text) => ["", text, "down"]);
 	$("state").dataset.level = brokenAt ? "unknown" : words.level;
 	put($("state-sentence"), (brokenAt ? `Unknown since ${clock(brokenAt, "second")}. Before: ` : "") + words.sentence);
 	sync($("state-reasons"), [...words.reasons, ...problems], (reason) => reason.join(), ([name, text, state]) => ({
-		node: el("li", name ? `${STATES[state]?.[1] ?? "?"} ` : "⚠ ", el("bdi", name), name && ": ", text) }), () => {});
-	show($("state-hint"), !view.hasSession && words.level !== "ok");
+		node: el("li", name ? `${STATES[state]?.[1] ?? "?"} ` : "⚠ ", el("bdi", name), text) }), () => {});
+	drawFailing(...failingWords(view.hasSession ? view.failing : null, servfail));
 	put($("state-facts"), now ? `Version ${now.version} · running since ${clock(now.started, "day")}, ${
 		durationText(time - now.started)}` + (now.encrypted ? ` · certificate: ${
 		daysText(now.encrypted.certificate_end, time)}` : "") : "");
 	return words;
+}
+
+function drawFailing(panel, text, name = "", reason = "") {
+	const link = $("state-failing");
+	put(link, text);
+	if (panel) link.href = `#${panel}`; else link.removeAttribute("href");
+	put($("state-name"), name, name);
+	put($("state-reason"), reason, reason);
 }
 
 export function drawGlance({ hour, now, sums, latest, quantiles, spanText, outcomes }, providers) {
@@ -64,11 +73,11 @@ export function drawGlance({ hour, now, sums, latest, quantiles, spanText, outco
 	facts("glance", [
 		["Queries", `${rateText(latest?.rate)} /s`, latest ? `in the last ${durationText(Math.round(latest.seconds))}` : ""],
 		["Hit ratio", percentText(hitRatio(sums)), sums.queries ? over : `no queries ${over}`],
-		["Slow misses", millisecondsText(quantiles.miss[1]), quantiles.miss[1] ? `1 in 20 misses takes longer, ${over}`
-			: `no misses ${over}`],
+		["Slowest 5 % of misses", quantiles.miss[1] ? `> ${millisecondsText(quantiles.miss[1])}` : "–",
+			quantiles.miss[1] ? `1 in 20 took longer, ${over}` : `no misses ${over}`],
 		["SERVFAIL", percentText(ratio(sums.servfail, sums.queries)), `${counted(sums.servfail, "response")} ${over}`],
-		["Units today, UTC", number(sum((each) => each.units)),
-			day + (bound ? `; ${bound.name}: ${forecastText(bound.cast)}` : "")],
+		["Cost today in units, UTC", number(sum((each) => each.units)),
+			`so far; ${day}` + (bound ? `; ${bound.name}: ${forecastText(bound.cast)}` : "")],
 	]);
 	if (!now) return;
 	const { cache, refresh } = now;

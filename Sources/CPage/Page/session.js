@@ -39,6 +39,7 @@ export const session = {
 	/** Takes a code out of the address; returns a sentence if it is not accepted. */
 	async signIn() {
 		const code = location.hash.slice(1);
+		// Else it is nothing, or the id of a panel.
 		if (!/^[\w-]{16,64}$/.test(code)) return;
 		history.replaceState(null, "", location.pathname);
 		if (!canSignIn) return;

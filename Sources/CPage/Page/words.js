@@ -14,7 +14,7 @@ const list = (names) => names.length > 4 ? `${names.length} providers`
 	: names.length < 3 ? names.join(" and ") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
 
 /**
- * The state as {level: ok | warn | bad | unknown, sentence, reasons: [[name, text, state]]}.
+ * The state as {level: ok | warn | bad | unknown, sentence, reasons: [[name, what follows, state]]}.
  * `providers`, in the order of the configuration: {name, state, since, transfers, failures, explanation}, with the
  * counts of the last minute; `servfail` and `queries` are of the last minute, too.
  */
@@ -44,9 +44,24 @@ export function stateWords(providers, servfail, queries) {
 		if (place === 0 && state === "up" && !serving.includes(each)) {
 			text ||= `${number(answers(each))} of the last minute's ${number(all)} answers: rules lead to the others`;
 		}
-		return [each.name, text && place === 0 ? `the first provider; ${text}` : text, state];
+		return [each.name, text && (place ? ": " : ", the first provider: ") + text, state];
 	});
 	return { level, sentence: parts.join("; ") + ".", reasons: reasons.filter((each) => each[1]) };
+}
+
+/**
+ * Which names fail, as [panel with more of it, its link, a name or command, what follows]. `failing` is null without a
+ * session, which leaves the SERVFAIL responses of the last minute, and undefined before the first report.
+ */
+export function failingWords(failing, servfail) {
+	const last = "in the last minute";
+	if (failing?.length) {
+		const [{ name, type, reason }] = failing;
+		return ["failing", `${counted(failing.length, "name")} failed ${last}:`, name, `${type}: ${reason}`];
+	}
+	if (failing !== null) return [null, failing ? `No name failed ${last}.` : "Waiting for the report of names that fail."];
+	return servfail ? ["signin", `${counted(servfail, "query", "queries")} failed (SERVFAIL) ${last}:`, "httpdnsd dashboard",
+		"shows which names, and why"] : [null, `No query failed (SERVFAIL) ${last}.`];
 }
 
 /** When an answer is fetched again, or why not; `elapsed`: seconds since the report. */

@@ -30,6 +30,8 @@ def check_signed_out(scene: Scene, browser: Browser) -> None:
   before = _queries(browser)
   expect_soon("dashboard: figures move", True, lambda: _queries(browser) > before)
   expect("dashboard: plots are drawn", [], [id for id in PLOTS if browser.run(POINTS, id) < 1])
+  expect_match_soon("dashboard: failures without a session", r"failed \(SERVFAIL\).*httpdnsd dashboard shows which names",
+                    lambda: browser.text("#state-failure"))
   _check_plots_go_on(browser)
   servers = [browser.cell("providers", name, "Server") for name in PROVIDERS]
   expect("dashboard: no server without a session", ["–"] * 3, servers)
@@ -92,7 +94,7 @@ def number(text: str) -> int:
 def _check_state(browser: Browser) -> None:
   expect_match("dashboard: version and start", r"^Version \d+\.\d+.*running since .*certificate: 89 days left",
                browser.text("#state-facts"))
-  expect_match("dashboard: reasons", rf"alidns: .*{re.escape('answers SERVFAIL')}", browser.text("#state-reasons"))
+  expect_match("dashboard: reasons", "alidns, the first provider: .*answers SERVFAIL", browser.text("#state-reasons"))
 
 
 def _check_figures(browser: Browser, stats: dict) -> None:
@@ -145,6 +147,11 @@ def _check_names(scene: Scene, browser: Browser, by_name: dict) -> None:
   expect("dashboard: TTL left", True, abs(60 * int(left[0]) + int(left[1]) - entry["fresh_seconds"]) < 12)
   expect_match("dashboard: fetched again", "refresh.keep", browser.cell("names", f"{BUSY}.", "Fetched again"))
   expect("dashboard: provider of an answer", "alidns", browser.cell("names", f"{BUSY}.", "Provider"))
+  expect_match("dashboard: the state names a failing name, and why", rf"1 name failed in the last minute: {FAILING}\. A: .*SERVFAIL",
+               browser.text("#state-failure"))
+  browser.click("#state-failing")
+  expect("dashboard: the link leads to the failing names", True, browser.run(
+    "const {top, bottom} = document.getElementById('failing').getBoundingClientRect(); return top < innerHeight && bottom > 0"))
   expect_match("dashboard: a failing name with its reason", "SERVFAIL", browser.cell("failing", f"{FAILING}.", "Reason"))
 
 
