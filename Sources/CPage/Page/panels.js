@@ -166,12 +166,12 @@ const FEATURES = [
 		["Refreshes adopted", number(adopted)],
 		...Object.entries(units ?? {}).map(([name, count]) => [`Units today, UTC, ${name}`, number(count), "all daemons"]),
 	]],
-	["ranking", "ranking", ({ answers, probes, failed, deferred, rearranged, problems }, { perMinute }) => [
+	["ranking", "ranking", ({ answers, probes, failed, deferred, rearranged, problems }, { perMinute, hasSession }) => [
 		["Answers measured", number(answers)], ["Probes a minute", rateText(perMinute((now) => now.ranking?.probes))],
 		["Probes", number(probes), `${number(failed)} failed, ${number(deferred)} put off`],
-			["Answers rearranged", number(rearranged)],
-		["Hindrances", problems ? `⚠ ${number(problems)}` : "none", problems ? "a session shows them under State"
-			: "the network does not answer for any address"],
+		["Answers rearranged", number(rearranged)],
+		["Measuring is hindered", problems ? "⚠ yes" : "no", !problems ? ""
+			: hasSession ? "State says by what" : "with a session State says by what"],
 	]],
 	["encrypted", "encrypted listeners", (each, { perMinute, time }) => [
 		["Connections open", number(each.open)],

@@ -158,6 +158,8 @@ def _check_names(scene: Scene, browser: Browser, by_name: dict) -> None:
 def _check_features(scene: Scene, browser: Browser, stats: dict) -> None:
   ranking, fleet = stats["ranking"], scene.ask_control("fleet")
   expect_soon("dashboard: ranking, probes", ranking["probes"], lambda: number(browser.fact("ranking", "Probes")))
+  expect("dashboard: ranking, whether measuring is hindered", "⚠ yes" if ranking["problems"] else "no",
+         browser.fact("ranking", "Measuring is hindered"))
   expect("dashboard: fleet, the store", "used", browser.fact("fleet", "Store"))
   expect("dashboard: fleet, its daemons", len(fleet["members"]), number(browser.fact("fleet", "Daemons")))
   expect("dashboard: fleet, units", fleet["units"]["alidns"], number(browser.fact("fleet", "Units today, UTC, alidns")))
