@@ -8,7 +8,7 @@ import { Rows } from "./rows.js";
 import { Stream, parse, sentenceOf } from "./stream.js";
 import { canSignIn, session } from "./session.js";
 import { PROVIDER_LABELS, drawFeatures, drawGlance, drawProviders, drawState, providerFigures } from "./panels.js";
-import { FAILING_LABELS, LIVE_LABELS, NAME_LABELS, bindActions, drawNames, live } from "./names.js";
+import { FAILING_LABELS, LIVE_LABELS, NAME_LABELS, bindActions, drawNames, live, report } from "./names.js";
 
 const SPANS = { "10m": ["10 min", new Rows(600, 0)], "1h": ["1 h", new Rows(3600, 60)],
 	"24h": ["24 h", new Rows(86400, 300)] };
@@ -16,7 +16,7 @@ const LONGEST_VISIT = 12 * 3600 * 1000;
 const SILENCE = 7000;
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const plots = {};
-let [span, lastID, loading, isFirst, past] = ["10m", null, null, true, []];
+let [span, lastID, loading, isFirst, past, requests] = ["10m", null, null, true, [], 0];
 
 /** What the panels draw. */
 const view = {
@@ -96,18 +96,17 @@ function build() {
 	for (const id of ["top", "main", "foot"]) show($(id), true);
 }
 
-function showSession(text) {
+function showSession() {
 	const { hasSession } = view;
 	const mayTail = session.current?.may_tail;
 	for (const id of ["names", "failing", "live", "sign-out"]) show($(id), hasSession);
 	show($("signin"), !hasSession);
-	put($("signin-text"), text ?? "");
 	put($("session-text"), hasSession ? `Signed in until ${clock(session.current.ends)}` : "Not signed in");
 	if (!hasSession) {
 		view.names = null;
 		drawNames(view);
-		live.lines = [];
-		for (const id of ["live-rows", "result-lines", "result-title"]) $(id).replaceChildren();
+		live.clear();
+		for (const id of ["result-lines", "result-title"]) $(id).replaceChildren();
 		show($("result"), false);
 		$("confirm").close();
 	}
@@ -116,45 +115,67 @@ function showSession(text) {
 	$("live-button").disabled = !mayTail;
 }
 
+async function signIn() {
+	const { current } = session;
+	const text = await session.signIn();
+	if (session.current !== current) session.changed(text); else refuse(text);
+}
+
+/** Says why there is no session, or no new one. */
+function refuse(text) {
+	if (!view.hasSession) put($("signin-text"), text ?? "");
+	else if (text) report("Signing in failed", [`⚠ ${text}`, "The session of this page goes on."]);
+}
+
 // MARK: - Data
 
 async function load(id) {
 	const rows = SPANS[id][1];
 	if (rows.isLoaded) return schedule(true);
+	const request = rows.request = ++requests;
 	const response = await fetch(`/dashboard/history?span=${id}`);
 	if (!response.ok) throw new Error(await sentenceOf(response));
 	const history = parse(await response.text());
+	// A later request is on its way, or the rows were forgotten.
+	if (rows.request !== request) return;
+	// The shortest rows have the samples that came meanwhile.
+	const { columns, providers } = SPANS["10m"][1];
 	rows.clear();
 	rows.load(history);
+	rows.load({ columns, providers });
 	rows.isLoaded = true;
-	if (id === "10m") lastID = history.number || null;
-	if (id === "10m" && view.live?.time > rows.end) rows.add(view.live);
-	if (id !== "10m") rows.load(SPANS["10m"][1], rows.end);
+	lastID ??= history.number || null;
 	view.now ??= history.now;
 	const limits = new Map(history.providers.map((each) => [each.name, each.units_per_day]));
 	Object.assign(view, { states: history.states, since: history.since, limits });
 	schedule(true);
 }
 
+/** Forgets rows that are another daemon's, or whose times were those of another clock. */
+function forget() {
+	for (const [, rows] of Object.values(SPANS)) {
+		rows.clear();
+		rows.request = null;
+	}
+	past = [];
+	reload();
+}
+
 /** Loads what is shown again, soon and once. */
 function reload() {
 	loading ??= setTimeout(async () => {
+		loading = null;
 		for (const id in SPANS) SPANS[id][1].isLoaded = false;
 		try {
 			for (const id of new Set(["10m", "1h", span])) await load(id);
 		} catch { /* The stream says so. */ }
-		loading = null;
 	}, 500);
 }
 
 function take(sample, id) {
 	const { now } = sample;
 	if (now) {
-		if (view.now && view.now.started !== now.started) {
-			for (const id in SPANS) SPANS[id][1].clear();
-			past = [];
-			reload();
-		}
+		if (view.now && view.now.started !== now.started) forget();
 		Object.assign(view, { now, since: now.started });
 		past = [...past.filter(({ time }) => time > now.time - 62), now];
 	}
@@ -166,7 +187,7 @@ function take(sample, id) {
 	if (view.brokenAt) show($("banner"), false);
 	document.body.classList.remove("old");
 	Object.assign(view, { live: sample, brokenAt: null });
-	for (const [, rows] of Object.values(SPANS)) if (!(sample.time <= rows.end)) rows.add(sample);
+	for (const [, rows] of Object.values(SPANS)) rows.add(sample);
 	schedule(isUrgent);
 }
 
@@ -188,7 +209,7 @@ const stream = new Stream({
 	event(type, value, id) {
 		if (type === "sample") return take(value, id);
 		if (type === "names") Object.assign(view, { names: value, namesAt: Date.now() });
-		if (type === "notice" && value.history) reload();
+		if (type === "notice" && value.history) forget();
 		if (type === "notice" && !value.again) {
 			stream.stop();
 			stop(`: ${value.text}`);
@@ -269,7 +290,6 @@ function draw() {
 // MARK: - Beginning
 
 session.load();
-const refusal = session.signIn();
 build();
 bindActions(view);
 live.bind();
@@ -287,15 +307,14 @@ setTimeout(() => {
 	live.stop("");
 	stop(": the page has been open for 12 h; load it again");
 }, LONGEST_VISIT);
-showSession(await refusal);
+showSession();
+await signIn();
+showSession();
 session.changed = (text) => {
-	showSession(text);
+	showSession();
+	refuse(text);
 	if (!document.hidden) stream.start();
 };
-addEventListener("hashchange", async () => {
-	const { current } = session;
-	const text = await session.signIn();
-	if (text != null || session.current !== current) session.changed(text);
-});
+addEventListener("hashchange", signIn);
 for (const id of ["10m", "1h"]) await load(id).catch(() => {});
 if (!document.hidden) stream.start();

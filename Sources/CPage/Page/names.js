@@ -15,15 +15,20 @@ const MOST_LINES = 200;
 const SILENCE = 25000;
 let isLong = false;
 
-async function act(title, body, view, button) {
-	button.disabled = true;
-	const [result, problem] = await session.act(body);
-	button.disabled = false;
-	const lines = result ? resultLines(body, result, view.now?.fleet) : [`⚠ ${problem}`];
+/** Shows a result until it is closed. */
+export function report(title, lines) {
 	$("result").dataset.level = lines.join().includes("⚠") ? "warn" : "ok";
 	put($("result-title"), `${title}, ${clock(Date.now() / 1000, "second")}`);
 	$("result-lines").replaceChildren(...lines.map((line) => el("li", line)));
 	show($("result"), true);
+}
+
+async function act(title, body, view, button) {
+	button.disabled = true;
+	const [result, problem] = await session.act(body);
+	button.disabled = false;
+	// Nothing of a session stays when it ends.
+	if (view.hasSession) report(title, result ? resultLines(body, result, view.now?.fleet) : [`⚠ ${problem}`]);
 }
 
 const button = (text, label, view, title, body) =>
@@ -116,7 +121,15 @@ export const live = {
 
 	bind() {
 		$("live-button").addEventListener("click", () => this.isOn ? this.stop("Stopped.") : this.start());
-		for (const id of ["live-name", "live-failed"]) $(id).addEventListener("change", () => this.isOn && this.start());
+		for (const id of ["live-name", "live-failed"]) $(id).addEventListener("change", () => {
+			this.clear();
+			if (this.isOn) this.start();
+		});
+	},
+
+	clear() {
+		this.lines = [];
+		$("live-rows").replaceChildren();
 	},
 
 	start() {
@@ -143,7 +156,10 @@ export const live = {
 				&& "failed"].filter(Boolean).join("&");
 			return [`/dashboard/queries${query && "?" + query}`, session.headers];
 		},
-		opened: () => put($("live-text"), "Queries appear within a second."),
+		opened() {
+			put($("live-text"), "Queries appear within a second.");
+			if ($("live-rows").firstChild) live.add({ text: `no data until ${clock(Date.now() / 1000, "second")}` });
+		},
 		broken: (sentence, seconds) => put($("live-text"), `No data, trying again in ${seconds} s: ${sentence}`),
 		refused(status, sentence) {
 			if (status === 401) session.end(); else live.stop(sentence);
@@ -154,16 +170,20 @@ export const live = {
 				if (value.again) put($("live-text"), value.text); else live.stop(value.text);
 				return;
 			}
-			live.lines = [...live.lines.slice(1 - MOST_LINES), value];
-			live.timer ??= setTimeout(live.draw, 250);
+			live.add(value.left_out ? { text: `${number(value.left_out)} queries left out` } : value);
 		},
 	}, SILENCE),
+
+	add(line) {
+		this.lines = [...this.lines.slice(1 - MOST_LINES), line];
+		this.timer ??= setTimeout(this.draw, 250);
+	},
 
 	draw() {
 		const body = $("live-rows");
 		const small = (text) => el("small", ` ${text ?? ""}`);
-		body.prepend(...live.lines.reverse().map((line) => line.left_out
-			? el("tr", el("td", { colspan: 8 }, `${number(line.left_out)} queries left out`))
+		body.prepend(...live.lines.reverse().map((line) => line.text
+			? el("tr", el("td", { colspan: 8 }, line.text))
 			: el("tr", { "data-failed": line.reason && "" }, ...[
 				[clock(Date.parse(line.time) / 1000, "second").split(" ")[0]], [el("bdi", line.client), small(line.transport)],
 				[nameNode(line.name), small(line.type)], [line.outcome],

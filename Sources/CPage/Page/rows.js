@@ -32,12 +32,14 @@ export class Rows {
 	get length() { return this.columns.time.length; }
 	get end() { return this.columns.time.at(-1); }
 
-	load(history, after = 0) {
-		history.columns.time.forEach((time, i) => time > after && this.add(sampleAt(history, i)));
+	load(history) {
+		history.columns.time.forEach((_, i) => this.add(sampleAt(history, i)));
 	}
 
+	/** Adds a sample, unless its time is known already: history and stream may both have it. */
 	add(sample) {
 		const { columns, grain, end } = this;
+		if (sample.time - sample.seconds / 2 <= end) return;
 		const slot = (time) => Math.floor((time - 0.5) / grain);
 		const isMissing = sample.hit == null;
 		const grows = this.parts.length > 0 && !isMissing && sample.time - sample.seconds <= end + 1

@@ -68,10 +68,11 @@ export const session = {
 
 	/** Returns [result] or [null, sentence]. */
 	async act(body) {
+		const { current } = this;
 		try {
 			const response = await send("POST", "action", body, this.headers);
 			if (response.ok) return [parse(await response.text())];
-			if (response.status === 401) this.end();
+			if (response.status === 401 && this.current === current) this.end();
 			return [null, await sentenceOf(response)];
 		} catch {
 			return [null, SILENT];
