@@ -1,6 +1,6 @@
 // plots.js -- the plots: Chart.js, a caption in words, a legend with current values, a table behind a button.
 
-import { NOT_ANSWERED, clock, hitRatio, microsecondsText, millisecondsText, percentText, rateText,
+import { NOT_ANSWERED, clock, durationText, hitRatio, microsecondsText, millisecondsText, percentText, rateText,
 	total } from "./figures.js";
 import { el, put, sync } from "./dom.js";
 
@@ -43,9 +43,10 @@ function logTicks(axis) {
 
 export class Plot {
 	constructor(id, parent) {
-		Object.assign(this, PLOTS[id], { isVisible: true, drawnAt: 0 });
+		Object.assign(this, PLOTS[id], { isVisible: true, drawnAt: 0, gaps: [] });
 		this.canvas = el("canvas", { role: "img", "aria-labelledby": `${id}-caption` });
 		this.caption = el("figcaption", { id: `${id}-caption` });
+		this.moment = el("p.soft");
 		this.legend = el("ul.legend");
 		this.table = el("div.scroll", { id: `${id}-table`, hidden: "", tabindex: 0, role: "region",
 			"aria-label": `${this.unit}, table` });
@@ -55,7 +56,8 @@ export class Plot {
 			this.button.setAttribute("aria-expanded", !this.table.hidden);
 			this.fill();
 		} }, "Table");
-		parent.append(el("figure", this.caption, el("div.plot", this.canvas), el("div.under", this.legend, this.button)),
+		parent.append(el("figure", this.caption, el("div.plot", this.canvas),
+			el("div.under", el("div", this.moment, this.legend), this.button)),
 			this.table);
 		new IntersectionObserver((entries) => {
 			// Several changes between two frames come at once.
@@ -69,6 +71,7 @@ export class Plot {
 		const { text, isStacked, isLog, max } = this;
 		this.chart = new window.Chart(this.canvas, {
 			type: "line",
+			plugins: [{ id: "gaps", beforeDatasetsDraw: () => this.drawGaps() }],
 			data: { datasets: this.series.map(([label, name], i) => ({
 				label, data: [], borderWidth: 1.5, pointRadius: 0, borderDash: DASHES[name] ?? [], stack: name === "servfail" ? name
 					: "",
@@ -79,7 +82,9 @@ export class Plot {
 				plugins: {
 					legend: { display: false }, decimation: { enabled: !isStacked, algorithm: "min-max" },
 					tooltip: { callbacks: { title: ([item]) => item && clock(item.parsed.x, "second"),
-						label: ({ dataset, raw }) => ` ${dataset.label}: ${text(raw.y)}${isStacked ? " /s" : ""}` } },
+						label: ({ dataset, raw }) => ` ${dataset.label}: ${text(raw.y)}${isStacked ? " /s" : ""}`,
+						footer: ([item]) => this.gaps.filter((gap) => item && gap.includes(item.parsed.x)).map(([from, to]) =>
+							`no data from ${clock(from, "second")} to ${clock(to, "second")}`) } },
 				},
 				scales: {
 					x: { type: "linear", afterBuildTicks: timeTicks,
@@ -107,8 +112,32 @@ export class Plot {
 		const { scales: { x, y }, plugins } = this.chart.options;
 		for (const axis of [x, y]) [axis.ticks.color, axis.grid.color] = [value("soft"), value("grid")];
 		Object.assign(plugins.tooltip, { backgroundColor: value("text"), titleColor: value("panel"),
-			bodyColor: value("panel") });
+			bodyColor: value("panel"), footerColor: value("panel") });
 		this.chart.update();
+	}
+
+	/** Times without figures: an area between dashed lines, with its name where there is room. */
+	drawGaps() {
+		const { ctx, chartArea: { left, top, right, bottom }, scales: { x } } = this.chart;
+		ctx.save();
+		Object.assign(ctx, { textAlign: "center", textBaseline: "middle", font: "12px system-ui, sans-serif" });
+		ctx.setLineDash([2, 3]);
+		for (const [begin, end] of this.gaps) {
+			const from = Math.max(left, x.getPixelForValue(begin));
+			const width = Math.min(right, x.getPixelForValue(end)) - from;
+			if (!(width >= 1)) continue;
+			ctx.fillStyle = x.options.grid.color;
+			ctx.strokeStyle = x.options.ticks.color;
+			ctx.fillRect(from, top, width, bottom - top);
+			ctx.strokeRect(from, top - 1, width, bottom - top + 2);
+			ctx.save();
+			ctx.fillStyle = x.options.ticks.color;
+			ctx.translate(from + width / 2, (top + bottom) / 2);
+			if (width < 55) ctx.rotate(-Math.PI / 2);
+			if (width > 14) ctx.fillText("no data", 0, 0);
+			ctx.restore();
+		}
+		ctx.restore();
 	}
 
 	/** Shows rows up to `end`, with a caption; the plot itself changes if it is its turn. */
@@ -116,7 +145,8 @@ export class Plot {
 		this.last = [rows, end, words];
 		const { columns, length } = rows;
 		put(this.caption, words);
-		this.legend.title = "The values of the last row";
+		put(this.moment, length ? `in the ${durationText(Math.round(columns.seconds[length - 1]))} until ${
+			clock(rows.end, "second")}:` : "no data yet");
 		sync(this.legend, this.series, ([label]) => label, ([label, name]) => {
 			const [swatch, figure] = [el(DASHES[name] ? "i.dashed" : "i"), el("b")];
 			swatch.style.setProperty("--c", `var(--${name})`);
@@ -125,13 +155,17 @@ export class Plot {
 		if (!this.table.hidden && Date.now() - this.filledAt > 10000) this.fill();
 		if (!this.chart || !this.isVisible || !isTurn) return;
 		this.drawnAt = Date.now();
+		// A gap and the point behind it.
+		this.gaps = rows.gaps(end).map(([from, to, i]) => [from, to, columns.time[i]]);
 		this.series.forEach(([, , value], place) => {
 			const { data } = this.chart.data.datasets[place];
 			let used = 0;
 			const point = (x, y) => Object.assign(data[used++] ??= {}, { x, y });
 			for (let i = 0; i < length; i++) {
-				if (rows.isGap(i)) point(columns.time[i] - columns.seconds[i], NaN);
-				point(columns.time[i], columns.hit[i] == null ? NaN : value(columns, i) ?? NaN);
+				const figure = columns.hit[i] == null ? NaN : value(columns, i) ?? NaN;
+				// A curve begins where its first row does.
+				if (!i || rows.isGap(i)) for (const y of [NaN, figure]) point(columns.time[i] - columns.seconds[i], y);
+				point(columns.time[i], figure);
 			}
 			data.length = used;
 		});
@@ -142,12 +176,16 @@ export class Plot {
 	/** The newest rows as a table. */
 	fill() {
 		this.filledAt = Date.now();
-		const [{ columns, length }] = this.last;
+		const [data, end] = this.last;
+		const { columns, length } = data;
+		const gaps = new Map(data.gaps(end).map(([from, to, i]) => [i, [from, to]]));
 		const cells = (name, texts) => texts.map((text, i) => el(i ? name : "th", { scope: i ? null : "row" }, text));
 		const rows = [];
 		for (let i = length - 1; i >= 0 && i >= length - 60; i--) {
-			rows.push(el("tr", ...cells("td", [clock(columns.time[i], "second"),
+			if (columns.hit[i] != null) rows.push(el("tr", ...cells("td", [clock(columns.time[i], "second"),
 				...this.series.map((each) => this.text(each[2](columns, i)))])));
+			if (gaps.has(i)) rows.push(el("tr", el("th", { scope: "row" }, clock(gaps.get(i)[1], "second")),
+				el("td", { colspan: this.series.length }, `no data since ${clock(gaps.get(i)[0], "second")}`)));
 		}
 		this.table.replaceChildren(el("table", el("caption", `${this.unit}, the last ${rows.length} rows, newest first`),
 			el("thead", el("tr", ...cells("th", ["Until", ...this.series.map(([label]) => label)]))), el("tbody", ...rows)));

@@ -97,6 +97,17 @@ export class Rows {
 			[kind === "hit" ? columns.hit[i] + columns.stale[i] : columns.miss[i], half, p95[i], p99[i]]));
 	}
 
+	/** The times without figures in the span up to `end`, as [from, to, row behind]. */
+	gaps(end) {
+		const { span, length, columns: { time, seconds, hit } } = this;
+		const found = length ? [] : [[end - span, end, 0]];
+		for (let i = 0; i < length; i++) {
+			const [from, to] = [time[i - 1] ?? end - span, hit[i] == null ? time[i] : time[i] - seconds[i]];
+			if (to > from + 1) found.push([from, to, i]);
+		}
+		return found;
+	}
+
 	/** Whether something is missing before a row. */
 	isGap(i) {
 		const { time, seconds, hit } = this.columns;
