@@ -273,7 +273,7 @@ function draw() {
 		plots[id].draw(rows, rows.end ?? time, captions[id], isWhole || id === next && age(id) > rows.grain * 100);
 	}
 	isWhole = false;
-	drawProviders(view, providers);
+	drawProviders(view, providers, words.serving);
 	drawFeatures(view);
 	if (view.hasSession) drawNames(view);
 	const counts = `counts since ${clock(since, "day")}`;

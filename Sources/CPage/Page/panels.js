@@ -6,7 +6,7 @@ import { about, clock, counted, daysText, durationText, forecast, forecastText, 
 import { STATES, failingWords, stateWords } from "./words.js";
 import { $, cellsOf, el, facts, nameNode, put, show, sync } from "./dom.js";
 
-export const PROVIDER_LABELS = ["Provider", "State", "History", "Server", "Median now", "Transfers", "Failures",
+export const PROVIDER_LABELS = ["Provider, in order", "State", "History", "Server", "Median now", "Transfers", "Failures",
 	"Units today, UTC", "Forecast, by the last hour"];
 /** The top of each state in the history: the worse, the taller. */
 const TOPS = { up: 9, down: 0, aside: 3, spent: 5 };
@@ -76,7 +76,7 @@ export function drawGlance({ hour, now, sums, latest, quantiles, spanText, outco
 		["Slowest 5 % of misses", quantiles.miss[1] ? `> ${millisecondsText(quantiles.miss[1])}` : "–",
 			quantiles.miss[1] ? `1 in 20 took longer, ${over}` : `no misses ${over}`],
 		["SERVFAIL", percentText(ratio(sums.servfail, sums.queries)), `${counted(sums.servfail, "response")} ${over}`],
-		["Cost today in units, UTC", number(sum((each) => each.units)),
+		["Cost today, in units", number(sum((each) => each.units)),
 			`so far; ${day}` + (bound ? `; ${bound.name}: ${forecastText(bound.cast)}` : "")],
 	]);
 	if (!now) return;
@@ -119,20 +119,21 @@ function createProvider({ name }) {
 		for (const key in attributes) node.setAttribute(key, attributes[key]);
 		return node;
 	};
-	const [up, units, bar, history] = [el("small"), el("span"), el("i.bar", el("i")), el("div")];
+	const [place, mark, up, units] = [el("small"), el("small"), el("small"), el("span")];
+	const [bar, history] = [el("i.bar", el("i")), el("div")];
 	const svg = shape(history, "svg", { viewBox: "0 0 1000 14", preserveAspectRatio: "none", "aria-hidden": true });
 	const paths = {};
 	for (const state in STATES) paths[state] = shape(svg, "path", { class: state });
 	history.append(up);
-	cells[0].append(nameNode(name));
+	cells[0].append(el("div", place, " ", nameNode(name)), mark);
 	cells[2].append(history);
 	cells[7].append(el("div", units, bar));
-	return { node: el("tr", { "data-provider": name }, ...cells), cells, paths, up, units, bar };
+	return { node: el("tr", { "data-provider": name }, ...cells), cells, paths, place, mark, up, units, bar };
 }
 
-export function drawProviders({ rows, states, hasSession }, providers) {
+export function drawProviders({ rows, states, hasSession }, providers, serving) {
 	sync($("providers-rows"), providers, (each) => each.name, createProvider,
-		({ node, cells, paths, up, units, bar }, each) => {
+		({ node, cells, paths, place, mark, up, units, bar }, each) => {
 		const columns = rows.providers.find((provider) => provider.name === each.name);
 		const sum = (field) => columns ? total(columns, [field], 0, rows.length) : null;
 		const known = columns && rows.columns.seconds.reduce((all, time, i) => all + (columns.state[i] == null ? 0 : time),
@@ -140,6 +141,9 @@ export function drawProviders({ rows, states, hasSession }, providers) {
 		const [word, shape, meaning] = STATES[each.state] ?? ["unknown", "?", ""];
 		const [transfers, failures] = [sum("transfers"), sum("failures")];
 		node.dataset.state = each.state;
+		put(place, `${providers.indexOf(each) + 1}.`);
+		put(mark, serving.includes(each.name) ? "▶ serves now"
+			: each.transfers > each.failures ? "▷ few of the answers" : "– does not serve");
 		if (columns) drawHistory(paths, rows, columns.state, states);
 		put(up, `up ${percentText(ratio(sum("up"), known))} of the time`);
 		put(cells[1], `${shape} ${word}`, each.explanation ?? meaning);

@@ -14,18 +14,18 @@ const list = (names) => names.length > 4 ? `${names.length} providers`
 	: names.length < 3 ? names.join(" and ") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
 
 /**
- * The state as {level: ok | warn | bad | unknown, sentence, reasons: [[name, what follows, state]]}.
+ * The state as {level: ok | warn | bad | unknown, sentence, reasons: [[name, what follows, state]], serving: [name]}.
  * `providers`, in the order of the configuration: {name, state, since, transfers, failures, explanation}, with the
  * counts of the last minute; `servfail` and `queries` are of the last minute, too.
  */
 export function stateWords(providers, servfail, queries) {
-	if (!providers.length) return { level: "unknown", sentence: "No provider is known yet.", reasons: [] };
+	if (!providers.length) return { level: "unknown", sentence: "No provider is known yet.", reasons: [], serving: [] };
 	const up = providers.filter((each) => each.state === "up");
 	const answers = (each) => each.transfers - each.failures;
 	const all = up.reduce((sum, each) => sum + answers(each), 0);
 	const busy = up.filter((each) => all > 0 && answers(each) >= all / 10);
-	const serving = busy.length ? busy : up.slice(0, 1);
-	const parts = [serving.length ? `Resolving by ${list(serving.map((each) => each.name))}` : "No provider answers"];
+	const serving = (busy.length ? busy : up.slice(0, 1)).map((each) => each.name);
+	const parts = [serving.length ? `Resolving by ${list(serving)}` : "No provider answers"];
 	for (const state of ["down", "aside", "spent"]) {
 		const names = providers.filter((each) => each.state === state).map((each) => each.name);
 		if (!names.length) continue;
@@ -41,12 +41,12 @@ export function stateWords(providers, servfail, queries) {
 		const { state, since } = each;
 		const meaning = STATES[state]?.[2] ?? "state unknown";
 		let text = each.explanation ?? (state === "up" ? "" : since ? `${meaning}, ${since}` : meaning);
-		if (place === 0 && state === "up" && !serving.includes(each)) {
+		if (place === 0 && state === "up" && !serving.includes(each.name)) {
 			text ||= `${number(answers(each))} of the last minute's ${number(all)} answers: rules lead to the others`;
 		}
 		return [each.name, text && (place ? ": " : ", the first provider: ") + text, state];
 	});
-	return { level, sentence: parts.join("; ") + ".", reasons: reasons.filter((each) => each[1]) };
+	return { level, sentence: parts.join("; ") + ".", reasons: reasons.filter((each) => each[1]), serving };
 }
 
 /**

@@ -128,6 +128,10 @@ def _check_provider(browser: Browser, provider: dict) -> None:
   def cell(label: str) -> str:
     return browser.cell("providers", name, label)
 
+  place = PROVIDERS.index(name)
+  mark = "(– does not serve|▷ few of the answers)" if place else "▶ serves now"
+  expect_match(f"dashboard: {name}, place and mark", rf"^{place + 1}\. {name} {mark}$",
+               " ".join(browser.texts("#providers-rows th")[place].split()))
   expect_match(f"dashboard: {name}, state", "up", cell("State"))
   expect(f"dashboard: {name}, server", provider["server"], cell("Server"))
   expect(f"dashboard: {name}, transfers", provider["transfers"], number(cell("Transfers")))

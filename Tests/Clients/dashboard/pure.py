@@ -91,6 +91,7 @@ CASES = [
   ("state: none is up", f'w.stateWords([{P % ("a", "down", 0, 0)}, {P % ("b", "spent", 0, 0)}], 0, 100).sentence',
    "No provider answers; a is down; b has no units left today."),
   ("state: none is up is bad", f'w.stateWords([{P % ("a", "aside", 0, 0)}], 0, 100).level', "bad"),
+  ("state: the marked ones serve", f'w.stateWords([{P % ("a", "up", 50, 1)}, {P % ("b", "up", 1, 0)}], 0, 9).serving', ["a"]),
   ("state: two serve",
    f'w.stateWords([{P % ("a", "up", 50, 1)}, {P % ("b", "up", 30, 0)}, {P % ("c", "up", 1, 0)}], 0, 100).sentence',
    "Resolving by a and b."),
