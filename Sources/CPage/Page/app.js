@@ -10,10 +10,11 @@ import { canSignIn, session } from "./session.js";
 import { PROVIDER_LABELS, drawFeatures, drawGlance, drawProviders, drawState, providerFigures } from "./panels.js";
 import { FAILING_LABELS, LIVE_LABELS, NAME_LABELS, bindActions, drawNames, live, report } from "./names.js";
 
-const SPANS = { "10m": ["10 min", new Rows(600, 0)], "1h": ["1 h", new Rows(3600, 60)],
-	"24h": ["24 h", new Rows(86400, 300)] };
+const SPANS = { "10m": ["10\u00a0min", new Rows(600, 0)], "1h": ["1\u00a0h", new Rows(3600, 60)],
+	"24h": ["24\u00a0h", new Rows(86400, 300)] };
 const LONGEST_VISIT = 12 * 3600 * 1000;
 const SILENCE = 7000;
+const LONGEST_BLANK = 1500;
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const plots = {};
 let [span, lastID, loading, isFirst, past, requests] = ["10m", null, null, true, [], 0];
@@ -93,6 +94,11 @@ function build() {
 		" on the daemon's machine and open the address that it prints."]
 		: ["Signing in works by loopback or HTTPS only, so that no token crosses a network in clear. Run ", code(address),
 			" and there ", code("httpdnsd dashboard"), ", and open the address that it prints."]);
+	setTimeout(reveal, LONGEST_BLANK);
+}
+
+/** The page appears as a whole, so that no panel moves another one while figures come; empty if they do not. */
+function reveal() {
 	for (const id of ["top", "main", "foot"]) show($(id), true);
 }
 
@@ -208,13 +214,14 @@ const stream = new Stream({
 	},
 	event(type, value, id) {
 		if (type === "sample") return take(value, id);
+		const isUrgent = type === "names" && !view.names;
 		if (type === "names") Object.assign(view, { names: value, namesAt: Date.now() });
 		if (type === "notice" && value.history) forget();
 		if (type === "notice" && !value.again) {
 			stream.stop();
 			stop(`: ${value.text}`);
 		} else if (type === "notice") banner(value.text);
-		schedule();
+		schedule(isUrgent);
 	},
 }, SILENCE);
 
@@ -280,6 +287,7 @@ function draw() {
 	const spans = { span: `last ${spanText}; ${counts}`, now: `now; ${counts}`, start: counts,
 		names: `updated every 10 s; ${counts}`, minute: `last 1 min; ${counts}` };
 	for (const node of document.querySelectorAll(".span")) put(node, since && spans[node.dataset.span] || "");
+	if (view.brokenAt || view.live && (view.names || !view.hasSession)) reveal();
 	document.title = `${words.level === "ok" ? "" : "! "}httpdnsd`;
 	if (Date.now() - spokenAt > 10000) {
 		spokenAt = Date.now();

@@ -5,6 +5,8 @@
 export const OUTCOMES = "hit stale local blocked miss refused invalid overflow limited dropped".split(" ");
 export const NOT_ANSWERED = OUTCOMES.slice(5);
 const DAY = 86400;
+/** Between a number and its unit, which stay in one line. */
+const NBSP = "\u00a0";
 
 /** The sum of columns in the rows [from, to); null if no row has a number. */
 export function total(columns, names, from, to) {
@@ -91,19 +93,19 @@ export const counted = (count, one, more = one + "s") => `${number(count)} ${cou
 
 export function rateText(value) {
 	if (value == null || value >= 999.95) return number(value);
-	return value > 0 && value < 0.05 ? "< 0.1" : value.toFixed(1);
+	return value > 0 && value < 0.05 ? `<${NBSP}0.1` : value.toFixed(1);
 }
 
 /** Rounded down, so that 100 % means all; what is not zero is not shown as zero. */
 export function percentText(part) {
 	if (part == null) return "–";
-	return part > 0 && part < 0.001 ? "< 0.1 %" : `${(Math.floor(part * 1000 + 1e-9) / 10).toFixed(1)} %`;
+	return (part > 0 && part < 0.001 ? `<${NBSP}0.1` : (Math.floor(part * 1000 + 1e-9) / 10).toFixed(1)) + `${NBSP}%`;
 }
 
 export function millisecondsText(value) {
 	if (value == null) return "–";
-	if (value < 0.9995) return `${(value * 1000).toFixed(value < 0.00995 ? 1 : 0)} µs`;
-	return value < 999.5 ? `${value.toFixed(value < 99.95 ? 1 : 0)} ms` : `${(value / 1000).toFixed(1)} s`;
+	if (value < 0.9995) return `${(value * 1000).toFixed(value < 0.00995 ? 1 : 0)}${NBSP}µs`;
+	return value < 999.5 ? `${value.toFixed(value < 99.95 ? 1 : 0)}${NBSP}ms` : `${(value / 1000).toFixed(1)}${NBSP}s`;
 }
 
 export const microsecondsText = (value) => millisecondsText(value == null ? null : value / 1000);
@@ -115,7 +117,7 @@ export function durationText(seconds) {
 	const parts = [[left / DAY, "d"], [left / 3600 % 24, "h"], [left / 60 % 60, "min"], [left % 60, "s"]];
 	const first = parts.findIndex(([value]) => value >= 1);
 	const shown = parts.slice(first, first + 2).filter(([value]) => value >= 1);
-	return shown.map(([value, unit]) => `${Math.floor(value)} ${unit}`).join(" ") || "0 s";
+	return shown.map(([value, unit]) => Math.floor(value) + NBSP + unit).join(" ") || `0${NBSP}s`;
 }
 
 /** How often a provider is asked. */

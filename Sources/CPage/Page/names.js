@@ -78,7 +78,7 @@ export function drawNames(view) {
 		cells[0].append(el("div", nameNode(name), " ", el("small", type)));
 		return { node: el("tr", { "data-name": name }, ...cells), cells };
 	}, ({ cells }, each) => {
-		put(cells[1], `${number(each.count)} ×`);
+		put(cells[1], `${number(each.count)}\u00a0×`);
 		put(cells[2], `${durationText(each.age_seconds + elapsed)} ago`);
 		put(cells[3], each.reason);
 	});
@@ -188,7 +188,7 @@ export const live = {
 				[clock(Date.parse(line.time) / 1000, "second").split(" ")[0]], [el("bdi", line.client), small(line.transport)],
 				[nameNode(line.name), small(line.type)], [line.outcome],
 				[line.provider ?? (line.rule ? `rule ${line.rule}` : "–")],
-				[line.rcode ?? "–"], [line.ms ? `${line.ms} ms` : "–"], [line.reason ?? ""],
+				[line.rcode ?? "–"], [line.ms ? `${line.ms}\u00a0ms` : "–"], [line.reason ?? ""],
 			].map((parts, i) => el("td", { "data-label": LIVE_LABELS[i], title: i > 3 ? parts[0] : null }, ...parts)))));
 		while (body.children.length > MOST_LINES) body.lastChild.remove();
 		[live.lines, live.timer] = [[], null];

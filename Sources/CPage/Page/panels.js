@@ -11,7 +11,7 @@ export const PROVIDER_LABELS = ["Provider, in order", "State", "History", "Serve
 /** The top of each state in the history: the worse, the taller. */
 const TOPS = { up: 9, down: 0, aside: 3, spent: 5 };
 const gauge = (used, limit, unit = 1) => `${number(used / unit)} of ${
-	number(limit / unit)}${unit > 1 ? " KiB" : ""} (${percentText(ratio(used, limit))})`;
+	number(limit / unit)}${unit > 1 ? "\u00a0KiB" : ""} (${percentText(ratio(used, limit))})`;
 
 /** The state, last minute and forecast of each provider, with what `names` reports of it. */
 export function providerFigures({ hour, live, limits, names, now, states }) {
@@ -71,13 +71,13 @@ export function drawGlance({ hour, now, sums, latest, quantiles, spanText, outco
 		? forecastText(known[0].cast) : `about ${number(about(sum((each) => each.cast.units)))} by the end of the day, ${
 			clock(known[0].cast.midnight)}`;
 	facts("glance", [
-		["Queries", `${rateText(latest?.rate)} /s`, latest ? `in the last ${durationText(Math.round(latest.seconds))}` : ""],
+		["Queries", `${rateText(latest?.rate)}\u00a0/s`, latest ? `in the last ${durationText(Math.round(latest.seconds))}` : ""],
 		["Hit ratio", percentText(hitRatio(sums)), sums.queries ? over : `no queries ${over}`],
-		["Slowest 5 % of misses", quantiles.miss[1] ? `> ${millisecondsText(quantiles.miss[1])}` : "–",
-			quantiles.miss[1] ? `1 in 20 took longer, ${over}` : `no misses ${over}`],
+		["Slow misses", millisecondsText(quantiles.miss[1]),
+			quantiles.miss[1] ? `the slowest 5\u00a0% took longer, ${over}` : `no misses ${over}`],
 		["SERVFAIL", percentText(ratio(sums.servfail, sums.queries)), `${counted(sums.servfail, "response")} ${over}`],
-		["Cost today, in units", number(sum((each) => each.units)),
-			`so far; ${day}` + (bound ? `; ${bound.name}: ${forecastText(bound.cast)}` : "")],
+		["Cost today", number(sum((each) => each.units)),
+			`units so far; ${day}` + (bound ? `; ${bound.name}: ${forecastText(bound.cast)}` : "")],
 	]);
 	if (!now) return;
 	const { cache, refresh } = now;

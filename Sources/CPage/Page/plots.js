@@ -82,7 +82,7 @@ export class Plot {
 				plugins: {
 					legend: { display: false }, decimation: { enabled: !isStacked, algorithm: "min-max" },
 					tooltip: { callbacks: { title: ([item]) => item && clock(item.parsed.x, "second"),
-						label: ({ dataset, raw }) => ` ${dataset.label}: ${text(raw.y)}${isStacked ? " /s" : ""}`,
+						label: ({ dataset, raw }) => ` ${dataset.label}: ${text(raw.y)}${isStacked ? "\u00a0/s" : ""}`,
 						footer: ([item]) => this.gaps.filter((gap) => item && gap.includes(item.parsed.x)).map(([from, to]) =>
 							`no data from ${clock(from, "second")} to ${clock(to, "second")}`) } },
 				},

@@ -95,7 +95,8 @@ export function resultLines(request, result, hasFleet) {
 			const data = each.answers.map((record) => record.data).join(", ") || `${each.rcode}, no records`;
 			add(true, each.failure
 				? `⚠ ${each.type}: no answer: ${each.failure}${result.kept ? "; the cached answer stays" : ""}`
-				: `${each.type}: ${data}; TTL ${each.lifetime_seconds} s, from ${each.source}, ${each.took_ms} ms`);
+				: `${each.type}: ${data}; TTL ${each.lifetime_seconds}\u00a0s, from ${each.source}, ${
+					each.took_ms}\u00a0ms`);
 		}
 		add(!lines.length, "no upstream is asked for this name: rules or special names answer it");
 		add(result.more > 0, `${counted(result.more, "more entry", "more entries")} not fetched`);

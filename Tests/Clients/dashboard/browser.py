@@ -22,6 +22,11 @@ RULES = (f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",)
 OF_THE_NETWORK = "Failed to load resource"
 
 
+def plain(text: str) -> str:
+  """A text whose numbers are not bound to their units."""
+  return text.replace("\u00a0", " ")
+
+
 class Browser:
   """One window; everything that the console said and that was requested since the last `requests` or `expect_quiet`."""
 
@@ -64,12 +69,13 @@ class Browser:
 
   def text(self, selector: str) -> str:
     """The text of an element as far as it is shown; empty without one."""
-    return self.run("""const node = document.querySelector(arguments[0]);
-      return node?.getClientRects().length ? node.innerText : "";""", selector)
+    return plain(self.run("""const node = document.querySelector(arguments[0]);
+      return node?.getClientRects().length ? node.innerText : "";""", selector))
 
   def texts(self, selector: str) -> list[str]:
     """The texts of all elements."""
-    return self.run("return [...document.querySelectorAll(arguments[0])].map((node) => node.innerText)", selector)
+    found = self.run("return [...document.querySelectorAll(arguments[0])].map((node) => node.innerText)", selector)
+    return [plain(text) for text in found]
 
   def is_shown(self, identifier: str) -> bool:
     """Whether an element takes room on the page."""
@@ -77,16 +83,16 @@ class Browser:
 
   def fact(self, panel: str, term: str) -> str:
     """The figure behind a term of a panel."""
-    return self.run("""for (const row of document.getElementById(`${arguments[0]}-facts`).children)
+    return plain(self.run("""for (const row of document.getElementById(`${arguments[0]}-facts`).children)
       if (row.firstChild.textContent === arguments[1]) return row.querySelector("b").textContent;
-      return "";""", panel, term)
+      return "";""", panel, term))
 
   def cell(self, table: str, row: str, label: str) -> str:
     """A cell of the row that begins with a name."""
-    return self.run("""for (const row of document.querySelectorAll(`#${arguments[0]}-rows tr`))
+    return plain(self.run("""for (const row of document.querySelectorAll(`#${arguments[0]}-rows tr`))
       if (row.querySelector(".name")?.textContent === arguments[1])
         return row.querySelector(`[data-label="${arguments[2]}"]`).innerText;
-      return "";""", table, row, label)
+      return "";""", table, row, label))
 
   def click(self, selector: str) -> None:
     """Presses what a selector names, by the mouse if it is in sight, as a user would."""

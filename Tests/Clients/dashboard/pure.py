@@ -4,7 +4,7 @@ import json
 
 from report import expect
 
-from dashboard.browser import Browser
+from dashboard.browser import Browser, plain
 from dashboard.scene import Scene
 
 NOON = 1764504000  # 30 November 2025, 12:00 UTC
@@ -71,6 +71,9 @@ CASES = [
    ["0.0", "< 0.1", "0.1", "12.3", "999.9", "1,235", "–"]),
   ("percent, rounded down", "[0, 0.0004, 0.5, 0.99999, 1, null].map(f.percentText)",
    ["0.0 %", "< 0.1 %", "50.0 %", "99.9 %", "100.0 %", "–"]),
+  ("a number and its unit stay in one line",
+   '[f.percentText(0.5), f.percentText(0), f.millisecondsText(8), f.microsecondsText(8), f.durationText(60)].join("").includes(" ")',
+   False),
   ("milliseconds", "[0.012, 0.5, 8.44, 84, 123.4, 1500, null].map(f.millisecondsText)",
    ["12 µs", "500 µs", "8.4 ms", "84.0 ms", "123 ms", "1.5 s", "–"]),
   ("microseconds", "[1.23, 12, 850, 1500, null].map(f.microsecondsText)", ["1.2 µs", "12 µs", "850 µs", "1.5 ms", "–"]),
@@ -181,7 +184,9 @@ def check_functions(scene: Scene, browser: Browser) -> None:
 
 def _agrees(found, expected) -> bool:
   """Whether a result is the expected one; a number may differ by a thousandth, and objects may have more members."""
-  if isinstance(expected, (bool, str)) or expected is None:
+  if isinstance(expected, str):
+    return isinstance(found, str) and plain(found) == expected
+  if isinstance(expected, bool) or expected is None:
     return found == expected
   if isinstance(expected, (int, float)):
     return isinstance(found, (int, float)) and abs(found - expected) <= abs(expected) * 0.001
