@@ -117,7 +117,7 @@ function showSession() {
 		$("confirm").close();
 	}
 	live.stop(mayTail ? "Off. Live queries are personal data; the log names who watches."
-		: "Not with this session: root must ask for the code, or control.tail be true.");
+		: "Not with this session. Begin one by sudo httpdnsd dashboard, or let all sessions watch by control.tail = true.");
 	$("live-button").disabled = !mayTail;
 }
 
@@ -283,7 +283,7 @@ function draw() {
 	drawProviders(view, providers, words.serving);
 	drawFeatures(view);
 	if (view.hasSession) drawNames(view);
-	const counts = `counts since ${clock(since, "day")}`;
+	const counts = `${view.now?.fleet ? "this daemon " : ""}counts since ${clock(since, "day")}`;
 	const spans = { span: `last ${spanText}; ${counts}`, now: `now; ${counts}`, start: counts,
 		names: `updated every 10 s; ${counts}`, minute: `last 1 min; ${counts}` };
 	for (const node of document.querySelectorAll(".span")) put(node, since && spans[node.dataset.span] || "");

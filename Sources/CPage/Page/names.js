@@ -1,7 +1,7 @@
 // names.js -- what needs a session: busy and failing names, actions and their results, live queries.
 
 import { clock, durationText, number, percentText, ratio } from "./figures.js";
-import { refreshWords, resultLines } from "./words.js";
+import { fleetWords, refreshWords, resultLines } from "./words.js";
 import { $, cellsOf, el, nameNode, put, show, sync } from "./dom.js";
 import { session } from "./session.js";
 import { Stream } from "./stream.js";
@@ -98,7 +98,7 @@ export function bindActions(view) {
 	on("action-all", () => {
 		put($("confirm-text"), `All ${number(view.now?.cache?.entries)} cached answers are removed. `
 			+ `Names are asked for again, which providers charge for.`
-			+ (view.now?.fleet ? " The other daemons of the fleet flush, too." : ""));
+			+ fleetWords(view.now?.fleet));
 		$("confirm").showModal();
 	});
 	on("confirm-cancel", () => $("confirm").close());

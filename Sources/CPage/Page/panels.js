@@ -77,7 +77,7 @@ export function drawGlance({ hour, now, sums, latest, quantiles, spanText, outco
 			quantiles.miss[1] ? `the slowest 5\u00a0% took longer, ${over}` : `no misses ${over}`],
 		["SERVFAIL", percentText(ratio(sums.servfail, sums.queries)), `${counted(sums.servfail, "response")} ${over}`],
 		["Cost today", number(sum((each) => each.units)),
-			`units so far; ${day}` + (bound ? `; ${bound.name}: ${forecastText(bound.cast)}` : "")],
+			`units${known.some((each) => each.fleet != null) ? " of all daemons" : ""} so far; ${day}` + (bound ? `; ${bound.name}: ${forecastText(bound.cast)}` : "")],
 	]);
 	if (!now) return;
 	const { cache, refresh } = now;
@@ -152,7 +152,7 @@ export function drawProviders({ rows, states, hasSession }, providers, serving) 
 		put(cells[5], number(transfers));
 		put(cells[6], number(failures) + (failures ? ` (${percentText(ratio(failures, transfers))})` : ""));
 		put(units, number(each.units) + (each.limit ? ` of ${number(each.limit)}` : ", no limit")
-			+ (each.fleet == null ? "" : ", fleet"));
+			+ (each.fleet == null ? "" : ", by all daemons"));
 		show(bar, each.limit);
 		bar.firstChild.style.width = `${100 * Math.min(1, each.units / each.limit)}%`;
 		bar.dataset.level = { spent: "bad", used_up: "warn" }[each.cast.kind] ?? "ok";
@@ -164,8 +164,9 @@ export function drawProviders({ rows, states, hasSession }, providers, serving) 
 const FEATURES = [
 	["fleet", "fleet", ({ used, degraded, members, hits, misses, adopted, units }, { names }) => [
 		["Store", used ? degraded ? "used, degraded" : "used" : "not used", names?.fleet
-			? `${names.fleet.store}: ${names.fleet.state}` : ""],
-		["Daemons", members == null ? "unknown" : number(members), "this one included"],
+			? `${names.fleet.store}: ${names.fleet.state}` : used && !degraded ? "" : "with a session State says why"],
+		["Daemons", members == null ? "unknown" : number(members), members == null ? "the store does not say"
+			: members > 1 ? "this one included" : "this one alone"],
 		["Answers of other daemons", number(hits), `of ${counted(hits + misses, "lookup")}`],
 		["Refreshes adopted", number(adopted)],
 		...Object.entries(units ?? {}).map(([name, count]) => [`Units today, UTC, ${name}`, number(count), "all daemons"]),

@@ -76,6 +76,15 @@ export function refreshWords(entry, elapsed) {
 		: plan.why === "kept" ? ", refresh.keep" : "");
 }
 
+/** What a flush of everything does to other daemons; `fleet` is null if none share a store. */
+export function fleetWords(fleet) {
+	if (!fleet) return "";
+	if (fleet.members === 1) return " No other daemon uses the store now.";
+	const others = fleet.members == null ? "other daemons" : counted(fleet.members - 1, "other daemon");
+	return fleet.used ? ` The ${others} of the fleet ${fleet.members === 2 ? "is" : "are"} notified, too.`
+		: " The store is not used: other daemons of the fleet may not be notified.";
+}
+
 /** The result of an action; `hasFleet`: whether other daemons share a store. */
 export function resultLines(request, result, hasFleet) {
 	const lines = [];
