@@ -7,8 +7,8 @@ import { Plot } from "./plots.js";
 import { Rows } from "./rows.js";
 import { Stream, parse, sentenceOf } from "./stream.js";
 import { canSignIn, session } from "./session.js";
-import { PROVIDER_LABELS, drawFeatures, drawGlance, drawProviders, drawState, providerFigures } from "./panels.js";
-import { FAILING_LABELS, LIVE_LABELS, NAME_LABELS, bindActions, drawNames, live, report } from "./names.js";
+import { PROVIDER_COLUMNS, drawFeatures, drawGlance, drawProviders, drawState, providerFigures } from "./panels.js";
+import { FAILING_COLUMNS, LIVE_COLUMNS, NAME_COLUMNS, bindActions, drawNames, live, report } from "./names.js";
 
 const SPANS = { "10m": ["10\u00a0min", new Rows(600, 0)], "1h": ["1\u00a0h", new Rows(3600, 60)],
 	"24h": ["24\u00a0h", new Rows(86400, 300)] };
@@ -27,7 +27,7 @@ const view = {
 	get spanText() { return SPANS[span][0]; },
 	get time() { return this.live?.time ?? this.now?.time; },
 	get hasSession() { return !!session.current; },
-	/** The names that failed in the last minute; null without a report. */
+	/** The names that failed in the last minute; undefined before the first report. */
 	get failing() { return this.names?.failing.filter((each) => each.age_seconds < 60); },
 	get elapsed() { return (Date.now() - this.namesAt) / 1000; },
 	/** The rate of a counter of `now` over about a minute; null without two values. */
@@ -59,17 +59,17 @@ function build() {
 		["queries", "Queries a second", "double", "span", plot("queries")], ["ratio", "Hit ratio", "", "span", plot("ratio")],
 		["hits", "Latency of hits", "", "span", plot("hits")], ["misses", "Latency of misses", "", "span", plot("misses")],
 		["load", "Cache and load", "", "now", nodes(list("load"))],
-		["providers", "Providers", "wide", "span", nodes(table("providers", PROVIDER_LABELS), list("refresh", "tiles"))],
-		["failing", "Failing names", "wide", "minute", nodes(table("failing", FAILING_LABELS), empty("failing-empty"))],
+		["providers", "Providers", "wide", "span", nodes(table("providers", PROVIDER_COLUMNS), list("refresh", "tiles"))],
+		["failing", "Failing names", "wide", "minute", nodes(table("failing", FAILING_COLUMNS), empty("failing-empty"))],
 		["names", "Names", "wide", "names", nodes(
 			el("form", name("action-name"), button("action-refresh", "Refresh"), button("action-flush", "Flush"),
 				check("action-below", " flush names below it, too"), button("action-all", "Flush everything …", ".danger")),
-			table("names", NAME_LABELS), empty("names-empty"), button("names-more", ""))],
+			table("names", NAME_COLUMNS), empty("names-empty"), button("names-more", ""))],
 		["live", "Live queries", "wide", "", nodes(
 			el("form", button("live-button", "Start"), name("live-name"), check("live-failed", " failed only")),
 			empty("live-text"),
 			el("div.scroll", { tabindex: 0, role: "region", "aria-label": "The last 200 queries, newest first" },
-				table("live", LIVE_LABELS)))],
+				table("live", LIVE_COLUMNS)))],
 		["signin", "Names, live queries, actions", "wide", "", nodes(el("p", { id: "signin-text" }),
 			el("p", { id: "signin-how" }))],
 		["fleet", "Fleet", "", "start", nodes(list("fleet"))], ["ranking", "Ranking", "", "start", nodes(list("ranking"))],

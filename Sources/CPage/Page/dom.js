@@ -50,14 +50,17 @@ export function facts(id, rows) {
 	}, ({ parts }, [, ...texts]) => parts.forEach((part, i) => put(part, texts[i] ?? "")));
 }
 
-/** The head of a table whose body has the id `ID-rows`. */
-export const table = (id, labels) => el("table.list", { id: `${id}-list` },
-	el("thead", el("tr", ...labels.map((label) => el("th", { scope: "col" }, label)))),
-	el("tbody", { id: `${id}-rows` }));
+/** The head of a table whose body has the id `ID-rows`; columns are [label, width, class]. */
+export const table = (id, columns) => el("table.list", { id: `${id}-list` },
+	el("thead", el("tr", ...columns.map(([label, width = "", kind]) => {
+		const cell = el("th", { scope: "col", class: kind }, label);
+		cell.style.width = width;
+		return cell;
+	}))), el("tbody", { id: `${id}-rows` }));
 
 /** The cells of a row; on narrow screens each shows its label. */
-export const cellsOf = (labels) => labels.map((label, i) => el(i ? "td" : "th",
-	{ "data-label": label, scope: i ? null : "row" }));
+export const cellsOf = (columns) => columns.map(([label, , kind], i) => el(i ? "td" : "th",
+	{ "data-label": label, class: kind, scope: i ? null : "row" }));
 
 /** A name, isolated against marks of direction; cut by the style sheet, whole in the title. */
 export const nameNode = (name) => el("bdi.name", { title: name }, name);

@@ -1,14 +1,16 @@
 // names.js -- what needs a session: busy and failing names, actions and their results, live queries.
 
-import { clock, durationText, number, percentText, ratio } from "./figures.js";
+import { clock, counted, durationText, number, percentText, ratio } from "./figures.js";
 import { fleetWords, refreshWords, resultLines } from "./words.js";
 import { $, cellsOf, el, nameNode, put, show, sync } from "./dom.js";
 import { session } from "./session.js";
 import { Stream } from "./stream.js";
 
-export const NAME_LABELS = ["Name", "Queries", "Hit ratio", "TTL left", "Fetched again", "Provider", "Actions"];
-export const FAILING_LABELS = ["Name", "Failed", "Last", "Reason"];
-export const LIVE_LABELS = ["Time", "Client", "Name", "Outcome", "Provider", "RCODE", "Took", "Reason"];
+export const NAME_COLUMNS = [["Name", "32%"], ["Queries", "", "number"], ["Hit ratio", "", "number"],
+	["TTL left", "", "number"], ["Fetched again", "18%"], ["Provider"], ["Actions", "11rem"]];
+export const FAILING_COLUMNS = [["Name", "32%"], ["Failed", "", "number"], ["Last", "", "number"], ["Reason", "48%", "bad"]];
+export const LIVE_COLUMNS = [["Time", "6rem"], ["Client"], ["Name"], ["Outcome", "9%"], ["Provider", "9%"], ["RCODE", "9%"],
+	["Took", "9%"], ["Reason", "22%"]];
 const FEW = 10;
 const MOST_LINES = 200;
 /** The daemon says something every ten seconds, if only that it is there. */
@@ -34,22 +36,23 @@ async function act(title, body, view, button) {
 const button = (text, label, view, title, body) =>
 	el("button", { type: "button", "aria-label": label, click: ({ target }) => act(title, body, view, target) }, text);
 
+const nameCell = ({ name, type }, ...more) => el("div", nameNode(name), " ", el("small", type), ...more);
+const keyOf = ({ name, type }) => `${name} ${type}`;
+
 function createName(view, { name, type }) {
-	const cells = cellsOf(NAME_LABELS);
+	const cells = cellsOf(NAME_COLUMNS);
 	const [summary, list] = [el("summary"), el("ol")];
 	const details = el("details", { hidden: "" }, summary, list);
-	cells[0].append(el("div", nameNode(name), " ", el("small", type), details));
+	cells[0].append(nameCell({ name, type }, details));
 	cells[6].append(el("div", button("Refresh", `Refresh ${name}`, view, `Refreshed ${name}`, { do: "refresh", name }),
-		" ",
-		button("Flush", `Flush ${name}`, view, `Flushed ${name}`, { do: "flush", name, below: false })));
+		" ", button("Flush", `Flush ${name}`, view, `Flushed ${name}`, { do: "flush", name, below: false })));
 	return { node: el("tr", { "data-name": name, "data-type": type }, ...cells), cells, details, summary, list };
 }
 
 export function drawNames(view) {
 	const { names, elapsed } = view;
 	const all = names?.names ?? [];
-	sync($("names-rows"), isLong ? all : all.slice(0, FEW), (each) => `${each.name} ${each.type}`,
-		(each) => createName(view, each),
+	sync($("names-rows"), isLong ? all : all.slice(0, FEW), keyOf, (each) => createName(view, each),
 		({ cells, details, summary, list }, { name, queries, hits, entry }) => {
 			const left = entry && Math.ceil(entry.ttl_seconds - elapsed);
 			put(cells[1], number(queries));
@@ -59,7 +62,7 @@ export function drawNames(view) {
 			put(cells[5], entry ? entry.source + (entry.rcode === "NOERROR" ? "" : `, ${entry.rcode}`) : "–");
 			const addresses = view.now?.ranking && entry?.addresses || [];
 			show(details, addresses.length);
-			put(summary, addresses.length === 1 ? "1 address" : `${addresses.length} addresses`);
+			put(summary, counted(addresses.length, "address", "addresses"));
 			sync(list, addresses, (each) => each.address, ({ address }) => {
 				const text = el("small");
 				return { text, node: el("li", el("code", address), text,
@@ -73,10 +76,10 @@ export function drawNames(view) {
 	const failing = view.failing ?? [];
 	put($("failing-empty"), names && !failing.length ? "No name failed in the last minute." : "");
 	show($("failing-list"), failing.length);
-	sync($("failing-rows"), failing, (each) => `${each.name} ${each.type}`, ({ name, type }) => {
-		const cells = cellsOf(FAILING_LABELS);
-		cells[0].append(el("div", nameNode(name), " ", el("small", type)));
-		return { node: el("tr", { "data-name": name }, ...cells), cells };
+	sync($("failing-rows"), failing, keyOf, (each) => {
+		const cells = cellsOf(FAILING_COLUMNS);
+		cells[0].append(nameCell(each));
+		return { node: el("tr", ...cells), cells };
 	}, ({ cells }, each) => {
 		put(cells[1], `${number(each.count)}\u00a0×`);
 		put(cells[2], `${durationText(each.age_seconds + elapsed)} ago`);
@@ -86,19 +89,17 @@ export function drawNames(view) {
 
 export function bindActions(view) {
 	const on = (id, listen) => $(id).addEventListener("click", listen);
-	const named = (title, body) => ({ target }) => {
+	const named = (title, bodyOf) => ({ target }) => {
 		const name = $("action-name").value.trim();
-		const below = body.do === "flush" ? { below: $("action-below").checked } : {};
-		if (name) act(`${title} ${name}${below.below ? " and names below it" : ""}`, { ...body, ...below, name }, view,
-			target);
+		const body = bodyOf(name);
+		if (name) act(`${title} ${name}${body.below ? " and names below it" : ""}`, body, view, target);
 		else $("action-name").focus();
 	};
-	on("action-refresh", named("Refreshed", { do: "refresh" }));
-	on("action-flush", named("Flushed", { do: "flush" }));
+	on("action-refresh", named("Refreshed", (name) => ({ do: "refresh", name })));
+	on("action-flush", named("Flushed", (name) => ({ do: "flush", name, below: $("action-below").checked })));
 	on("action-all", () => {
 		put($("confirm-text"), `All ${number(view.now?.cache?.entries)} cached answers are removed. `
-			+ `Names are asked for again, which providers charge for.`
-			+ fleetWords(view.now?.fleet));
+			+ `Names are asked for again, which providers charge for.${fleetWords(view.now?.fleet)}`);
 		$("confirm").showModal();
 	});
 	on("confirm-cancel", () => $("confirm").close());
@@ -152,9 +153,8 @@ export const live = {
 	stream: new Stream({
 		request() {
 			const name = $("live-name").value.trim();
-			const query = [name && `name=${encodeURIComponent(name)}`, $("live-failed").checked
-				&& "failed"].filter(Boolean).join("&");
-			return [`/dashboard/queries${query && "?" + query}`, session.headers];
+			const query = [name && `name=${encodeURIComponent(name)}`, $("live-failed").checked && "failed"];
+			return [`/dashboard/queries?${query.filter(Boolean).join("&")}`, session.headers];
 		},
 		opened() {
 			put($("live-text"), "Queries appear within a second.");
@@ -189,7 +189,7 @@ export const live = {
 				[nameNode(line.name), small(line.type)], [line.outcome],
 				[line.provider ?? (line.rule ? `rule ${line.rule}` : "–")],
 				[line.rcode ?? "–"], [line.ms ? `${line.ms}\u00a0ms` : "–"], [line.reason ?? ""],
-			].map((parts, i) => el("td", { "data-label": LIVE_LABELS[i], title: i > 3 ? parts[0] : null }, ...parts)))));
+			].map((parts, i) => el("td", { "data-label": LIVE_COLUMNS[i][0], title: i > 3 ? parts[0] : null }, ...parts)))));
 		while (body.children.length > MOST_LINES) body.lastChild.remove();
 		[live.lines, live.timer] = [[], null];
 	},

@@ -1,13 +1,13 @@
 // panels.js -- what needs no session: state, figures at a glance, load, providers, and the features that may be off.
 
 import { about, clock, counted, daysText, durationText, forecast, forecastText, hitRatio, millisecondsText, number,
-	percentText,
-	rateText, ratio, total } from "./figures.js";
+	percentText, rateText, ratio, total } from "./figures.js";
 import { STATES, failingWords, stateWords } from "./words.js";
 import { $, cellsOf, el, facts, nameNode, put, show, sync } from "./dom.js";
 
-export const PROVIDER_LABELS = ["Provider, in order", "State", "History", "Server", "Median now", "Transfers", "Failures",
-	"Units today, UTC", "Forecast, by the last hour"];
+export const PROVIDER_COLUMNS = [["Provider, in order"], ["State", "7.5%"], ["History", "12%"], ["Server", "12%"],
+	["Median now", "7.5%", "number"], ["Transfers", "7.5%", "number"], ["Failures", "7.5%", "number"],
+	["Units today, UTC", "12%"], ["Forecast, by the last hour", "18%"]];
 /** The top of each state in the history: the worse, the taller. */
 const TOPS = { up: 9, down: 0, aside: 3, spent: 5 };
 const gauge = (used, limit, unit = 1) => `${number(used / unit)} of ${
@@ -28,8 +28,8 @@ export function providerFigures({ hour, live, limits, names, now, states }) {
 			name, limit, fleet, state: states[each?.state ?? state.at(-1)],
 			since: begin ? `since ${clock(time[begin] - seconds[begin])}`
 				: `for ${durationText(hour.end - time[0] + seconds[0])} or longer`,
-			transfers: total(columns, ["transfers"], first, length) ?? 0, failures: total(columns, ["failures"], first, length)
-				?? 0,
+			transfers: total(columns, ["transfers"], first, length) ?? 0,
+			failures: total(columns, ["failures"], first, length) ?? 0,
 			units: fleet ?? columns.units_today.at(-1), cast: forecast(time, columns.units_today, limit, hour.end, fleet),
 			...names?.providers.find((provider) => provider.name === name),
 		};
@@ -113,7 +113,7 @@ function drawHistory(paths, rows, column, states) {
 }
 
 function createProvider({ name }) {
-	const cells = cellsOf(PROVIDER_LABELS);
+	const cells = cellsOf(PROVIDER_COLUMNS);
 	const shape = (parent, tag, attributes) => {
 		const node = parent.appendChild(document.createElementNS("http://www.w3.org/2000/svg", tag));
 		for (const key in attributes) node.setAttribute(key, attributes[key]);
@@ -183,9 +183,8 @@ const FEATURES = [
 		...["dot", "doh"].map((name) => [name === "dot" ? "Queries by DoT" : "Queries by DoH", number(each[name]),
 			`${rateText(perMinute((now) => now.encrypted?.[name]))} a minute`]),
 		["Handshakes", number(each.full + each.resumed), `${number(each.resumed)} resumed; ${number(each.failed)} failed`],
-		["Refused", number(Object.values(each.refused).reduce((sum, count) => sum + count)),
-			Object.entries(each.refused).filter(([, count]) => count).map(([name,
-				count]) => `${name} ${number(count)}`).join(", ")],
+		["Refused", number(Object.values(each.refused).reduce((sum, count) => sum + count)), Object.entries(each.refused)
+			.filter(([, count]) => count).map(([name, count]) => `${name} ${number(count)}`).join(", ")],
 		["Displaced", number(each.displaced)],
 		["Certificate", daysText(each.certificate_end, time), each.certificate_end
 			? `until ${clock(each.certificate_end, "day")}` : ""],
