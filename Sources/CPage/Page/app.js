@@ -4,7 +4,7 @@ import { OUTCOMES, askedText, clock, counted, hitRatio, microsecondsText, millis
 	total } from "./figures.js";
 import { $, el, put, show, table } from "./dom.js";
 import { Plot } from "./plots.js";
-import { Rows } from "./rows.js";
+import { Rows, samplesOf } from "./rows.js";
 import { Stream, parse, sentenceOf } from "./stream.js";
 import { canSignIn, session } from "./session.js";
 import { PROVIDER_COLUMNS, drawFeatures, drawGlance, drawProviders, drawState, providerFigures } from "./panels.js";
@@ -22,7 +22,7 @@ let [span, lastID, loading, isFirst, past, requests] = ["10m", null, null, true,
 /** What the panels draw. */
 const view = {
 	outcomes: OUTCOMES, states: ["up", "down", "aside", "spent"], hour: SPANS["1h"][1],
-	now: null, live: null, names: null, limits: null, brokenAt: null, since: null,
+	now: null, live: null, names: null, brokenAt: null, since: null,
 	get rows() { return SPANS[span][1]; },
 	get spanText() { return SPANS[span][0]; },
 	get time() { return this.live?.time ?? this.now?.time; },
@@ -145,15 +145,13 @@ async function load(id) {
 	// A later request is on its way, or the rows were forgotten.
 	if (rows.request !== request) return;
 	// The shortest rows have the samples that came meanwhile.
-	const { columns, providers } = SPANS["10m"][1];
+	const { list } = SPANS["10m"][1];
 	rows.clear();
-	rows.load(history);
-	rows.load({ columns, providers });
+	for (const sample of [...samplesOf(history), ...list]) rows.add(sample);
 	rows.isLoaded = true;
 	lastID ??= history.number || null;
 	view.now ??= history.now;
-	const limits = new Map(history.providers.map((each) => [each.name, each.units_per_day]));
-	Object.assign(view, { states: history.states, since: history.since, limits });
+	Object.assign(view, { states: history.states, since: history.since });
 	schedule(true);
 }
 
@@ -253,11 +251,10 @@ function schedule(isUrgent) {
 function draw() {
 	[timer, drawnAt] = [null, Date.now()];
 	const { rows, spanText, since, time } = view;
-	const sum = (names) => total(rows.columns, names, 0, rows.length);
+	const sum = (names) => total(rows.list, names);
 	const sums = Object.fromEntries([...OUTCOMES, "servfail", "joined", "questions"].map((name) => [name, sum([name])]));
 	sums.queries = sum(OUTCOMES);
-	const latest = view.live && { rate: OUTCOMES.reduce((all, name) => all + view.live[name], 0) / view.live.seconds,
-		seconds: view.live.seconds };
+	const latest = view.live && { rate: total([view.live], OUTCOMES) / view.live.seconds, seconds: view.live.seconds };
 	Object.assign(view, { sums, latest, quantiles: { hit: rows.percentiles("hit"), miss: rows.percentiles("miss") } });
 	const providers = providerFigures(view);
 	const words = drawState(view, providers);

@@ -8,11 +8,10 @@ const DAY = 86400;
 /** Between a number and its unit, which stay in one line. */
 const NBSP = "\u00a0";
 
-/** The sum of columns in the rows [from, to); null if no row has a number. */
-export function total(columns, names, from, to) {
+/** The sum of some counts of rows; null if no row has a number. */
+export function total(rows, names) {
 	let sum = null;
-	for (const name of names) for (let i = from; i < to; i++) sum = columns[name][i] == null ? sum : sum
-		+ columns[name][i];
+	for (const row of rows) for (const name of names) sum = row?.[name] == null ? sum : sum + row[name];
 	return sum;
 }
 

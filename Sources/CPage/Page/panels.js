@@ -14,23 +14,20 @@ const gauge = (used, limit, unit = 1) => `${number(used / unit)} of ${
 	number(limit / unit)}${unit > 1 ? "\u00a0KiB" : ""} (${percentText(ratio(used, limit))})`;
 
 /** The state, last minute and forecast of each provider, with what `names` reports of it. */
-export function providerFigures({ hour, live, limits, names, now, states }) {
-	const { length, columns: { time, seconds } } = hour;
-	const first = hour.from(60);
-	return hour.providers.map((columns) => {
-		const { name, state } = columns;
-		const each = live?.providers.find((provider) => provider.name === name);
-		let begin = length - 1;
-		while (begin > 0 && state[begin - 1] === state.at(-1)) begin--;
-		const limit = each?.units_per_day ?? limits?.get(name) ?? 0;
+export function providerFigures({ hour, live, names, now, states }) {
+	const { list, end } = hour;
+	const minute = hour.since(60);
+	return ((live ?? hour.last)?.providers ?? []).map(({ name, state, units_per_day: limit, units_today: own }) => {
+		const [rows, recent] = [hour.of(name), hour.of(name, minute)];
+		let begin = list.length - 1;
+		while (begin > 0 && rows[begin - 1]?.state === rows.at(-1)?.state) begin--;
 		const fleet = new Map(Object.entries(now?.fleet?.units ?? {})).get(name);
+		const since = list[begin] ? list[begin].time - list[begin].seconds : end;
 		return {
-			name, limit, fleet, state: states[each?.state ?? state.at(-1)],
-			since: begin ? `since ${clock(time[begin] - seconds[begin])}`
-				: `for ${durationText(hour.end - time[0] + seconds[0])} or longer`,
-			transfers: total(columns, ["transfers"], first, length) ?? 0,
-			failures: total(columns, ["failures"], first, length) ?? 0,
-			units: fleet ?? columns.units_today.at(-1), cast: forecast(time, columns.units_today, limit, hour.end, fleet),
+			name, limit, fleet, state: states[state],
+			transfers: total(recent, ["transfers"]) ?? 0, failures: total(recent, ["failures"]) ?? 0,
+			since: begin > 0 ? `since ${clock(since)}` : `for ${durationText(end - since)} or longer`, units: fleet ?? own,
+			cast: forecast(list.map(({ time }) => time), rows.map((each) => each?.units_today), limit, end, fleet),
 			...names?.providers.find((provider) => provider.name === name),
 		};
 	});
@@ -38,7 +35,7 @@ export function providerFigures({ hour, live, limits, names, now, states }) {
 
 export function drawState(view, providers) {
 	const { hour, now, time, brokenAt } = view;
-	const count = (names) => total(hour.columns, names, hour.from(60), hour.length) ?? 0;
+	const count = (names) => total(hour.since(60), names) ?? 0;
 	const servfail = count(["servfail"]);
 	const words = stateWords(providers, servfail, count(view.outcomes));
 	const problems = (view.names?.problems ?? []).map((text) => ["", text, "down"]);
@@ -88,7 +85,7 @@ export function drawGlance({ hour, now, sums, latest, quantiles, spanText, outco
 		["Joined a question in flight", number(sums.joined), over],
 		["Queries", number(outcomes.reduce((all, name) => all + now.totals[name], 0)), `since ${clock(now.started, "day")}`],
 	]);
-	const spent = (seconds) => total(hour.columns, ["refreshes"], hour.from(seconds), hour.length);
+	const spent = (seconds) => total(hour.since(seconds), ["refreshes"]);
 	const budget = (units, span) => units ? `budget ${counted(units, "unit")} ${span}` : "no budget";
 	facts("refresh", !refresh ? [["Refreshing", "off"]] : [
 		["Refreshing", counted(refresh.scheduled, "name"), "scheduled"],
@@ -100,14 +97,14 @@ export function drawGlance({ hour, now, sums, latest, quantiles, spanText, outco
 }
 
 /** A path for each state, so that height and colour both tell them apart. */
-function drawHistory(paths, rows, column, states) {
-	const { time, seconds } = rows.columns;
-	const x = (moment) => (Math.max(0, 1 - (rows.end - moment) / rows.span) * 1000).toFixed(1);
+function drawHistory(paths, rows, provider, states) {
+	const { list, end, span } = rows;
+	const x = (moment) => (Math.max(0, 1 - (end - moment) / span) * 1000).toFixed(1);
 	const shapes = {};
-	for (let i = 0; i < rows.length; i++) {
-		const [state, from] = [states[column[i]], time[i] - seconds[i]];
-		while (i + 1 < rows.length && column[i + 1] === column[i] && !rows.isGap(i + 1)) i++;
-		if (state) shapes[state] = `${shapes[state] ?? ""}M${x(from)} ${TOPS[state]}H${x(time[i])}V14H${x(from)}z`;
+	for (let i = 0; i < list.length; i++) {
+		const [state, from] = [states[provider[i]?.state], list[i].time - list[i].seconds];
+		while (i + 1 < list.length && provider[i + 1]?.state === provider[i]?.state && !rows.isGap(i + 1)) i++;
+		if (state) shapes[state] = `${shapes[state] ?? ""}M${x(from)} ${TOPS[state]}H${x(list[i].time)}V14H${x(from)}z`;
 	}
 	for (const state in paths) paths[state].setAttribute("d", shapes[state] ?? "");
 }
@@ -134,21 +131,20 @@ function createProvider({ name }) {
 export function drawProviders({ rows, states, hasSession }, providers, serving) {
 	sync($("providers-rows"), providers, (each) => each.name, createProvider,
 		({ node, cells, paths, place, mark, up, units, bar }, each) => {
-		const columns = rows.providers.find((provider) => provider.name === each.name);
-		const sum = (field) => columns ? total(columns, [field], 0, rows.length) : null;
-		const known = columns && rows.columns.seconds.reduce((all, time, i) => all + (columns.state[i] == null ? 0 : time),
-			0);
+		const own = rows.of(each.name);
+		const sum = (field) => total(own, [field]);
+		const known = total(rows.list.filter((_, i) => own[i]?.state != null), ["seconds"]);
 		const [word, shape, meaning] = STATES[each.state] ?? ["unknown", "?", ""];
 		const [transfers, failures] = [sum("transfers"), sum("failures")];
 		node.dataset.state = each.state;
 		put(place, `${providers.indexOf(each) + 1}.`);
 		put(mark, serving.includes(each.name) ? "▶ serves now"
 			: each.transfers > each.failures ? "▷ few of the answers" : "– does not serve");
-		if (columns) drawHistory(paths, rows, columns.state, states);
+		drawHistory(paths, rows, own, states);
 		put(up, `up ${percentText(ratio(sum("up"), known))} of the time`);
 		put(cells[1], `${shape} ${word}`, each.explanation ?? meaning);
 		put(cells[3], each.server ?? "–", each.server ?? (hasSession ? "" : "needs a session"));
-		put(cells[4], millisecondsText(columns?.median_ms.at(-1)));
+		put(cells[4], millisecondsText(own.at(-1)?.median_ms));
 		put(cells[5], number(transfers));
 		put(cells[6], number(failures) + (failures ? ` (${percentText(ratio(failures, transfers))})` : ""));
 		put(units, number(each.units) + (each.limit ? ` of ${number(each.limit)}` : ", no limit")

@@ -4,18 +4,15 @@ import { NOT_ANSWERED, clock, durationText, hitRatio, microsecondsText, millisec
 	total } from "./figures.js";
 import { el, put, sync } from "./dom.js";
 
-const rate = (...names) => (columns, i) => columns.seconds[i] == null ? null
-	: total(columns, names, i, i + 1) / columns.seconds[i];
-const latency = (kind) => ["50 %", "95 %", "99 %"].map((label, i) =>
-	[label, `p${label.slice(0, 2)}`, (columns, row) => columns[`${kind}_p${label.slice(0, 2)}`][row]]);
+const rate = (...names) => (row) => row.hit == null ? null : total([row], names) / row.seconds;
+const latency = (kind) => [50, 95, 99].map((part) => [`${part}\u00a0%`, `p${part}`, (row) => row[`${kind}_p${part}`]]);
 /** Series are [label, name of the colour, value of a row]. */
 const PLOTS = {
 	queries: { text: rateText, unit: "Queries a second", isStacked: true, series: [
 		...["hit", "stale", "local", "blocked", "miss"].map((name) => [name, name, rate(name)]),
 		["not answered", "lost", rate(...NOT_ANSWERED)], ["SERVFAIL", "servfail", rate("servfail")]] },
 	ratio: { text: percentText, unit: "Hit ratio", max: 1,
-		series: [["hit ratio", "hit", ({ hit, stale, miss, overflow }, i) =>
-		hitRatio({ hit: hit[i], stale: stale[i], miss: miss[i], overflow: overflow[i] })]] },
+		series: [["hit ratio", "hit", hitRatio]] },
 	hits: { text: microsecondsText, unit: "Latency of hits", isLog: true, series: latency("hit") },
 	misses: { text: millisecondsText, unit: "Latency of misses", isLog: true, series: latency("miss") },
 };
@@ -143,30 +140,30 @@ export class Plot {
 	/** Shows rows up to `end`, with a caption; the plot itself changes if it is its turn. */
 	draw(rows, end, words, isTurn = true) {
 		this.last = [rows, end, words];
-		const { columns, length } = rows;
+		const { list, last } = rows;
 		put(this.caption, words);
-		put(this.moment, length ? `in the ${durationText(Math.round(columns.seconds[length - 1]))} until ${
-			clock(rows.end, "second")}:` : "no data yet");
+		put(this.moment, last ? `in the ${durationText(Math.round(last.seconds))} until ${clock(last.time, "second")}:`
+			: "no data yet");
 		sync(this.legend, this.series, ([label]) => label, ([label, name]) => {
 			const [swatch, figure] = [el(DASHES[name] ? "i.dashed" : "i"), el("b")];
 			swatch.style.setProperty("--c", `var(--${name})`);
 			return { node: el("li", swatch, label, figure), figure };
-		}, ({ figure }, series) => put(figure, length ? this.text(series[2](columns, length - 1)) : "–"));
+		}, ({ figure }, series) => put(figure, last ? this.text(series[2](last)) : "–"));
 		if (!this.table.hidden && Date.now() - this.filledAt > 10000) this.fill();
 		if (!this.chart || !this.isVisible || !isTurn) return;
 		this.drawnAt = Date.now();
 		// A gap and the point behind it.
-		this.gaps = rows.gaps(end).map(([from, to, i]) => [from, to, columns.time[i]]);
+		this.gaps = rows.gaps(end).map(([from, to, i]) => [from, to, list[i]?.time]);
 		this.series.forEach(([, , value], place) => {
 			const { data } = this.chart.data.datasets[place];
 			let used = 0;
 			const point = (x, y) => Object.assign(data[used++] ??= {}, { x, y });
-			for (let i = 0; i < length; i++) {
-				const figure = columns.hit[i] == null ? NaN : value(columns, i) ?? NaN;
+			list.forEach((row, i) => {
+				const figure = value(row) ?? NaN;
 				// A curve begins where its first row does.
-				if (!i || rows.isGap(i)) for (const y of [NaN, figure]) point(columns.time[i] - columns.seconds[i], y);
-				point(columns.time[i], figure);
-			}
+				if (!i || rows.isGap(i)) for (const y of [NaN, figure]) point(row.time - row.seconds, y);
+				point(row.time, figure);
+			});
 			data.length = used;
 		});
 		Object.assign(this.chart.options.scales.x, { min: end - rows.span, max: end });
@@ -177,13 +174,13 @@ export class Plot {
 	fill() {
 		this.filledAt = Date.now();
 		const [data, end] = this.last;
-		const { columns, length } = data;
 		const gaps = new Map(data.gaps(end).map(([from, to, i]) => [i, [from, to]]));
 		const cells = (name, texts) => texts.map((text, i) => el(i ? name : "th", { scope: i ? null : "row" }, text));
 		const rows = [];
-		for (let i = length - 1; i >= 0 && i >= length - 60; i--) {
-			if (columns.hit[i] != null) rows.push(el("tr", ...cells("td", [clock(columns.time[i], "second"),
-				...this.series.map((each) => this.text(each[2](columns, i)))])));
+		for (let i = data.list.length - 1; i >= 0 && rows.length < 60; i--) {
+			const row = data.list[i];
+			if (row.hit != null) rows.push(el("tr", ...cells("td", [clock(row.time, "second"),
+				...this.series.map(([, , value]) => this.text(value(row)))])));
 			if (gaps.has(i)) rows.push(el("tr", el("th", { scope: "row" }, clock(gaps.get(i)[1], "second")),
 				el("td", { colspan: this.series.length }, `no data since ${clock(gaps.get(i)[0], "second")}`)));
 		}
