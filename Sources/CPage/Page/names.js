@@ -8,9 +8,10 @@ import { Stream } from "./stream.js";
 
 export const NAME_COLUMNS = [["Name", "32%"], ["Queries", "", "number"], ["Hit ratio", "", "number"],
 	["TTL left", "", "number"], ["Fetched again", "18%"], ["Provider"], ["Actions", "11rem"]];
-export const FAILING_COLUMNS = [["Name", "32%"], ["Failed", "", "number"], ["Last", "", "number"], ["Reason", "48%", "bad"]];
-export const LIVE_COLUMNS = [["Time", "6rem"], ["Client"], ["Name"], ["Outcome", "9%"], ["Provider", "9%"], ["RCODE", "9%"],
-	["Took", "9%"], ["Reason", "22%"]];
+export const FAILING_COLUMNS = [["Name", "32%"], ["Failed", "", "number"], ["Last", "", "number"],
+	["Reason", "48%", "bad"]];
+export const LIVE_COLUMNS = [["Time", "6rem"], ["Client"], ["Name"], ["Outcome", "9%"], ["Provider", "9%"],
+	["RCODE", "9%"], ["Took", "9%"], ["Reason", "22%"]];
 const FEW = 10;
 const MOST_LINES = 200;
 /** The daemon says something every ten seconds, if only that it is there. */

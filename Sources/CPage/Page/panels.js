@@ -68,13 +68,15 @@ export function drawGlance({ hour, now, sums, latest, quantiles, spanText, outco
 		? forecastText(known[0].cast) : `about ${number(about(sum((each) => each.cast.units)))} by the end of the day, ${
 			clock(known[0].cast.midnight)}`;
 	facts("glance", [
-		["Queries", `${rateText(latest?.rate)}\u00a0/s`, latest ? `in the last ${durationText(Math.round(latest.seconds))}` : ""],
+		["Queries", `${rateText(latest?.rate)}\u00a0/s`,
+			latest ? `in the last ${durationText(Math.round(latest.seconds))}` : ""],
 		["Hit ratio", percentText(hitRatio(sums)), sums.queries ? over : `no queries ${over}`],
 		["Slow misses", millisecondsText(quantiles.miss[1]),
 			quantiles.miss[1] ? `the slowest 5\u00a0% took longer, ${over}` : `no misses ${over}`],
 		["SERVFAIL", percentText(ratio(sums.servfail, sums.queries)), `${counted(sums.servfail, "response")} ${over}`],
 		["Cost today", number(sum((each) => each.units)),
-			`units${known.some((each) => each.fleet != null) ? " of all daemons" : ""} so far; ${day}` + (bound ? `; ${bound.name}: ${forecastText(bound.cast)}` : "")],
+			`units${known.some((each) => each.fleet != null) ? " of all daemons" : ""} so far; ${day}`
+				+ (bound ? `; ${bound.name}: ${forecastText(bound.cast)}` : "")],
 	]);
 	if (!now) return;
 	const { cache, refresh } = now;

@@ -19,6 +19,9 @@ const PLOTS = {
 const DASHES = { p95: [6, 3], p99: [2, 3], servfail: [5, 3] };
 const STEPS = [120, 300, 600, 1200, 3600, 10800, 21600];
 
+/** A colour for an area; the names of forced colours have none. */
+const transparent = (colour, alpha = "90") => colour.startsWith("#") ? colour + alpha : "transparent";
+
 /** Ticks at round local times. */
 function timeTicks(axis) {
 	const { min, max, width } = axis;
@@ -103,8 +106,7 @@ export class Plot {
 		const value = (name) => style.getPropertyValue(`--${name}`).trim();
 		this.series.forEach(([, name], i) => {
 			const line = value(name);
-			const back = line.startsWith("#") ? line + "40" : "transparent";
-			Object.assign(this.chart.data.datasets[i], { borderColor: line, backgroundColor: back });
+			Object.assign(this.chart.data.datasets[i], { borderColor: line, backgroundColor: transparent(line, "40") });
 		});
 		const { scales: { x, y }, plugins } = this.chart.options;
 		for (const axis of [x, y]) [axis.ticks.color, axis.grid.color] = [value("soft"), value("grid")];
@@ -116,19 +118,20 @@ export class Plot {
 	/** Times without figures: an area between dashed lines, with its name where there is room. */
 	drawGaps() {
 		const { ctx, chartArea: { left, top, right, bottom }, scales: { x } } = this.chart;
+		const [line, area] = [x.options.ticks.color, transparent(x.options.grid.color)];
 		ctx.save();
-		Object.assign(ctx, { textAlign: "center", textBaseline: "middle", font: "12px system-ui, sans-serif" });
+		Object.assign(ctx, { textAlign: "center", textBaseline: "middle", font: "12px system-ui, sans-serif",
+			strokeStyle: line });
 		ctx.setLineDash([2, 3]);
 		for (const [begin, end] of this.gaps) {
 			const from = Math.max(left, x.getPixelForValue(begin));
 			const width = Math.min(right, x.getPixelForValue(end)) - from;
 			if (!(width >= 1)) continue;
-			ctx.fillStyle = x.options.grid.color;
-			ctx.strokeStyle = x.options.ticks.color;
+			ctx.fillStyle = area;
 			ctx.fillRect(from, top, width, bottom - top);
 			ctx.strokeRect(from, top - 1, width, bottom - top + 2);
 			ctx.save();
-			ctx.fillStyle = x.options.ticks.color;
+			ctx.fillStyle = line;
 			ctx.translate(from + width / 2, (top + bottom) / 2);
 			if (width < 55) ctx.rotate(-Math.PI / 2);
 			if (width > 14) ctx.fillText("no data", 0, 0);

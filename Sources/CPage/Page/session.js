@@ -7,7 +7,8 @@ const ENDED = "The session has ended.";
 const SILENT = "The daemon does not answer.";
 
 /** A token never crosses a network in clear. */
-export const canSignIn = location.protocol === "https:" || /^((.+\.)?localhost|127[.\d]+|\[::1\])$/.test(location.hostname);
+export const canSignIn = location.protocol === "https:"
+	|| /^((.+\.)?localhost|127[.\d]+|\[::1\])$/.test(location.hostname);
 
 const send = (method, path, body, headers) => fetch(`/dashboard/${path}`,
 	{ method, keepalive: true, headers: { ...headers, "Content-Type": "application/json" },
@@ -63,7 +64,9 @@ export const session = {
 		const sent = send("DELETE", "session", null, this.headers);
 		this.end("");
 		const isHeard = await sent.then(({ status }) => status === 200 || status === 401, () => false);
-		if (!isHeard) this.changed("The daemon did not answer: the session lasts until it ends by itself or the daemon restarts.");
+		if (!isHeard) {
+			this.changed("The daemon did not answer: the session lasts until it ends by itself or the daemon restarts.");
+		}
 	},
 
 	/** Returns [result] or [null, sentence]. */

@@ -59,9 +59,11 @@ export function failingWords(failing, servfail) {
 		const [{ name, type, reason }] = failing;
 		return ["failing", `${counted(failing.length, "name")} failed ${last}:`, name, `${type}: ${reason}`];
 	}
-	if (failing !== null) return [null, failing ? `No name failed ${last}.` : "Waiting for the report of names that fail."];
-	return servfail ? ["signin", `${counted(servfail, "query", "queries")} failed (SERVFAIL) ${last}:`, "httpdnsd dashboard",
-		"shows which names, and why"] : [null, `No query failed (SERVFAIL) ${last}.`];
+	if (failing) return [null, `No name failed ${last}.`];
+	if (failing === undefined) return [null, "Waiting for the report of names that fail."];
+	if (!servfail) return [null, `No query failed (SERVFAIL) ${last}.`];
+	return ["signin", `${counted(servfail, "query", "queries")} failed (SERVFAIL) ${last}:`, "httpdnsd dashboard",
+		"shows which names, and why"];
 }
 
 /** When an answer is fetched again, or why not; `elapsed`: seconds since the report. */

@@ -151,8 +151,8 @@ def _check_names(scene: Scene, browser: Browser, by_name: dict) -> None:
   expect("dashboard: TTL left", True, abs(60 * int(left[0]) + int(left[1]) - entry["fresh_seconds"]) < 12)
   expect_match("dashboard: fetched again", "refresh.keep", browser.cell("names", f"{BUSY}.", "Fetched again"))
   expect("dashboard: provider of an answer", "alidns", browser.cell("names", f"{BUSY}.", "Provider"))
-  expect_match("dashboard: the state names a failing name, and why", rf"1 name failed in the last minute: {FAILING}\. A: .*SERVFAIL",
-               browser.text("#state-failure"))
+  expect_match("dashboard: the state names a failing name, and why",
+               rf"1 name failed in the last minute: {FAILING}\. A: .*SERVFAIL", browser.text("#state-failure"))
   browser.click("#state-failing")
   expect("dashboard: the link leads to the failing names", True, browser.run(
     "const {top, bottom} = document.getElementById('failing').getBoundingClientRect(); return top < innerHeight && bottom > 0"))
