@@ -12,17 +12,16 @@ import { FAILING_COLUMNS, LIVE_COLUMNS, NAME_COLUMNS, bindActions, drawNames, li
 
 const SPANS = { "10m": ["10\u00a0min", new Rows(600, 0)], "1h": ["1\u00a0h", new Rows(3600, 60)],
 	"24h": ["24\u00a0h", new Rows(86400, 300)] };
-const LONGEST_VISIT = 12 * 3600 * 1000;
-const SILENCE = 7000;
-const LONGEST_BLANK = 1500;
+/** In milliseconds. */
+const [LONGEST_VISIT, SILENCE, LONGEST_BLANK] = [12 * 3600 * 1000, 7000, 1500];
+const TURNS = ["queries", "ratio", "queries", "hits", "queries", "misses"];
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const plots = {};
 let [span, lastID, loading, isFirst, past, requests] = ["10m", null, null, true, [], 0];
 
 /** What the panels draw. */
 const view = {
-	outcomes: OUTCOMES, states: ["up", "down", "aside", "spent"], hour: SPANS["1h"][1],
-	now: null, live: null, names: null, brokenAt: null, since: null,
+	states: ["up", "down", "aside", "spent"], hour: SPANS["1h"][1], now: null, live: null, names: null, brokenAt: null,
 	get rows() { return SPANS[span][1]; },
 	get spanText() { return SPANS[span][0]; },
 	get time() { return this.live?.time ?? this.now?.time; },
@@ -40,46 +39,40 @@ const view = {
 // MARK: - Building
 
 function build() {
-	const plot = (id) => (body) => { plots[id] = new Plot(id, body); };
+	const plot = (id) => (plots[id] = new Plot(id)).nodes;
 	const list = (id, kind = "facts") => el(`ul.${kind}`, { id: `${id}-facts` });
-	const nodes = (...children) => (body) => body.append(...children);
-	const name = (id) => el("label", "Name ", el("input",
-		{ id, maxlength: 1004, autocomplete: "off", spellcheck: false }));
+	const name = (id) => el("label", "Name ",
+		el("input", { id, maxlength: 1004, autocomplete: "off", spellcheck: false }));
 	const check = (id, text) => el("label", el("input", { id, type: "checkbox" }), text);
 	const button = (id, text, kind = "") => el(`button${kind}`, { id, type: "button" }, text);
 	const empty = (id) => el("p.soft", { id });
 	const code = (text) => el("code", text);
 	const panels = [
-		["state", "State", "wide", "", nodes(el("p", { id: "state-sentence" }, "Connecting …"),
-			el("ul", { id: "state-reasons" }),
+		["state", "State", ".wide", "", el("p", { id: "state-sentence" }, "Connecting …"), el("ul", { id: "state-reasons" }),
 			el("p", { id: "state-failure" }, el("a", { id: "state-failing" }), " ", el("bdi.name", { id: "state-name" }), " ",
-				el("span", { id: "state-reason" })),
-			empty("state-facts"))],
-		["glance", "At a glance", "wide", "", nodes(list("glance", "tiles"))],
-		["queries", "Queries a second", "double", "span", plot("queries")], ["ratio", "Hit ratio", "", "span", plot("ratio")],
-		["hits", "Latency of hits", "", "span", plot("hits")], ["misses", "Latency of misses", "", "span", plot("misses")],
-		["load", "Cache and load", "", "now", nodes(list("load"))],
-		["providers", "Providers", "wide", "span", nodes(table("providers", PROVIDER_COLUMNS), list("refresh", "tiles"))],
-		["failing", "Failing names", "wide", "minute", nodes(table("failing", FAILING_COLUMNS), empty("failing-empty"))],
-		["names", "Names", "wide", "names", nodes(
+				el("span", { id: "state-reason" })), empty("state-facts")],
+		["glance", "At a glance", ".wide", "", list("glance", "tiles")],
+		["queries", "Queries a second", ".double", "span", ...plot("queries")],
+		["ratio", "Hit ratio", "", "span", ...plot("ratio")], ["hits", "Latency of hits", "", "span", ...plot("hits")],
+		["misses", "Latency of misses", "", "span", ...plot("misses")], ["load", "Cache and load", "", "now", list("load")],
+		["providers", "Providers", ".wide", "span", table("providers", PROVIDER_COLUMNS), list("refresh", "tiles")],
+		["failing", "Failing names", ".wide", "minute", table("failing", FAILING_COLUMNS), empty("failing-empty")],
+		["names", "Names", ".wide", "names",
 			el("form", name("action-name"), button("action-refresh", "Refresh"), button("action-flush", "Flush"),
 				check("action-below", " flush names below it, too"), button("action-all", "Flush everything …", ".danger")),
-			table("names", NAME_COLUMNS), empty("names-empty"), button("names-more", ""))],
-		["live", "Live queries", "wide", "", nodes(
+			table("names", NAME_COLUMNS), empty("names-empty"), button("names-more", "")],
+		["live", "Live queries", ".wide", "",
 			el("form", button("live-button", "Start"), name("live-name"), check("live-failed", " failed only")),
 			empty("live-text"),
 			el("div.scroll", { tabindex: 0, role: "region", "aria-label": "The last 200 queries, newest first" },
-				table("live", LIVE_COLUMNS)))],
-		["signin", "Names, live queries, actions", "wide", "", nodes(el("p", { id: "signin-text" }),
-			el("p", { id: "signin-how" }))],
-		["fleet", "Fleet", "", "start", nodes(list("fleet"))], ["ranking", "Ranking", "", "start", nodes(list("ranking"))],
-		["encrypted", "Encrypted listeners", "", "start", nodes(list("encrypted"))],
+				table("live", LIVE_COLUMNS))],
+		["signin", "Names, live queries, actions", ".wide", "", el("p", { id: "signin-text" }), el("p", { id: "signin-how" })],
+		["fleet", "Fleet", "", "start", list("fleet")], ["ranking", "Ranking", "", "start", list("ranking")],
+		["encrypted", "Encrypted listeners", "", "start", list("encrypted")],
 	];
-	for (const [id, title, size, kind, fill] of panels) {
-		const section = el(`section.panel${size && "." + size}`, { id, "aria-labelledby": `${id}-title` },
-			el("div.head", el("h2", { id: `${id}-title` }, title), el("p.span", { "data-span": kind })));
-		$("main").append(section);
-		fill(section);
+	for (const [id, title, size, kind, ...children] of panels) {
+		$("main").append(el(`section.panel${size}`, { id, "aria-labelledby": `${id}-title` }, el("div.head",
+			el("h2", { id: `${id}-title` }, title), el("p.span", { "data-span": kind })), ...children));
 	}
 	for (const id in SPANS) {
 		const input = el("input", { type: "radio", name: "span", id: `span-${id}`, change: () => {
@@ -89,11 +82,10 @@ function build() {
 		input.checked = id === span;
 		$("span").append(el("label", input, el("span", SPANS[id][0])));
 	}
-	const address = `ssh -L 9353:127.0.0.1:9353 ${location.hostname}`;
-	$("signin-how").append(...canSignIn ? ["Run ", code("httpdnsd dashboard"),
-		" on the daemon's machine and open the address that it prints."]
-		: ["Signing in works by loopback or HTTPS only, so that no token crosses a network in clear. Run ", code(address),
-			" and there ", code("httpdnsd dashboard"), ", and open the address that it prints."]);
+	$("signin-how").append(...canSignIn ? ["Run "]
+		: ["Signing in works by loopback or HTTPS only, so that no token crosses a network in clear. Run ",
+			code(`ssh -L 9353:127.0.0.1:9353 ${location.hostname}`), " and there "],
+	code("httpdnsd dashboard"), canSignIn ? " on the daemon's machine" : "", " and open the address that it prints.");
 	setTimeout(reveal, LONGEST_BLANK);
 }
 
@@ -151,7 +143,7 @@ async function load(id) {
 	rows.isLoaded = true;
 	lastID ??= history.number || null;
 	view.now ??= history.now;
-	Object.assign(view, { states: history.states, since: history.since });
+	view.states = history.states;
 	schedule(true);
 }
 
@@ -180,7 +172,7 @@ function take(sample, id) {
 	const { now } = sample;
 	if (now) {
 		if (view.now && view.now.started !== now.started) forget();
-		Object.assign(view, { now, since: now.started });
+		view.now = now;
 		past = [...past.filter(({ time }) => time > now.time - 62), now];
 	}
 	const isUrgent = isFirst;
@@ -201,9 +193,7 @@ const stream = new Stream({
 		isFirst = true;
 		if (!view.hour.isLoaded) reload();
 	},
-	broken(sentence, seconds) {
-		stop(`, trying again in ${seconds} s: ${sentence}`);
-	},
+	broken: (sentence, seconds) => stop(`, trying again in ${seconds} s: ${sentence}`),
 	refused(status, sentence) {
 		if (status !== 401) return false;
 		// Forgets the token and connects again without it, once.
@@ -239,7 +229,7 @@ function banner(text) {
 
 // MARK: - Drawing
 
-let [timer, drawnAt, spokenAt, isWhole] = [null, 0, Date.now() - 8000, true];
+let [timer, drawnAt, spokenAt, isWhole, turn] = [null, 0, Date.now() - 8000, true, 0];
 
 /** Draws soon; `isUrgent`: also with reduced motion, and all plots. */
 function schedule(isUrgent) {
@@ -250,7 +240,7 @@ function schedule(isUrgent) {
 
 function draw() {
 	[timer, drawnAt] = [null, Date.now()];
-	const { rows, spanText, since, time } = view;
+	const { now, rows, spanText, time } = view;
 	const sum = (names) => total(rows.list, names);
 	const sums = Object.fromEntries([...OUTCOMES, "servfail", "joined", "questions"].map((name) => [name, sum([name])]));
 	sums.queries = sum(OUTCOMES);
@@ -270,20 +260,17 @@ function draw() {
 		hits: slow("hits", view.quantiles.hit, microsecondsText),
 		misses: slow("misses", view.quantiles.miss, millisecondsText),
 	};
-	// Plots take turns, so that a sample costs little; that of the queries has more of them.
-	const age = (id) => drawnAt - plots[id].drawnAt + (id === "queries" ? 6000 : 0);
-	const next = Object.keys(plots).sort((a, b) => age(b) - age(a))[0];
-	for (const id in plots) {
-		plots[id].draw(rows, rows.end ?? time, captions[id], isWhole || id === next && age(id) > rows.grain * 100);
-	}
+	// Plots take turns, so that a sample costs little.
+	turn = (turn + 1) % TURNS.length;
+	for (const id in plots) plots[id].draw(rows, rows.end ?? time, captions[id], isWhole || id === TURNS[turn]);
 	isWhole = false;
 	drawProviders(view, providers, words.serving);
 	drawFeatures(view);
 	if (view.hasSession) drawNames(view);
-	const counts = `${view.now?.fleet ? "this daemon " : ""}counts since ${clock(since, "day")}`;
+	const counts = `${now?.fleet ? "this daemon " : ""}counts since ${clock(now?.started, "day")}`;
 	const spans = { span: `last ${spanText}; ${counts}`, now: `now; ${counts}`, start: counts,
 		names: `updated every 10 s; ${counts}`, minute: `last 1 min; ${counts}` };
-	for (const node of document.querySelectorAll(".span")) put(node, since && spans[node.dataset.span] || "");
+	for (const node of document.querySelectorAll(".span")) put(node, now && spans[node.dataset.span] || "");
 	if (view.brokenAt || view.live && (view.names || !view.hasSession)) reveal();
 	document.title = `${words.level === "ok" ? "" : "! "}httpdnsd`;
 	if (Date.now() - spokenAt > 10000) {

@@ -99,8 +99,8 @@ export function bindActions(view) {
 	on("action-refresh", named("Refreshed", (name) => ({ do: "refresh", name })));
 	on("action-flush", named("Flushed", (name) => ({ do: "flush", name, below: $("action-below").checked })));
 	on("action-all", () => {
-		put($("confirm-text"), `All ${number(view.now?.cache?.entries)} cached answers are removed. `
-			+ `Names are asked for again, which providers charge for.${fleetWords(view.now?.fleet)}`);
+		put($("confirm-text"), `All ${number(view.now?.cache?.entries)} cached answers are removed${
+			fleetWords(view.now?.fleet)}. Names are asked for again, which providers charge for.`);
 		$("confirm").showModal();
 	});
 	on("confirm-cancel", () => $("confirm").close());

@@ -1,6 +1,6 @@
 // panels.js -- what needs no session: state, figures at a glance, load, providers, and the features that may be off.
 
-import { about, clock, counted, daysText, durationText, forecast, forecastText, hitRatio, millisecondsText, number,
+import { OUTCOMES, clock, counted, daysText, durationText, forecast, forecastText, hitRatio, millisecondsText, number,
 	percentText, rateText, ratio, total } from "./figures.js";
 import { STATES, failingWords, stateWords } from "./words.js";
 import { $, cellsOf, el, facts, nameNode, put, show, sync } from "./dom.js";
@@ -37,7 +37,7 @@ export function drawState(view, providers) {
 	const { hour, now, time, brokenAt } = view;
 	const count = (names) => total(hour.since(60), names) ?? 0;
 	const servfail = count(["servfail"]);
-	const words = stateWords(providers, servfail, count(view.outcomes));
+	const words = stateWords(providers, servfail, count(OUTCOMES));
 	const problems = (view.names?.problems ?? []).map((text) => ["", text, "down"]);
 	$("state").dataset.level = brokenAt ? "unknown" : words.level;
 	put($("state-sentence"), (brokenAt ? `Unknown since ${clock(brokenAt, "second")}. Before: ` : "") + words.sentence);
@@ -58,15 +58,14 @@ function drawFailing(panel, text, name = "", reason = "") {
 	put($("state-reason"), reason, reason);
 }
 
-export function drawGlance({ hour, now, sums, latest, quantiles, spanText, outcomes }, providers) {
+export function drawGlance({ hour, now, sums, latest, quantiles, spanText }, providers) {
 	const over = `in the last ${spanText}`;
 	const known = providers.filter((each) => each.units != null);
 	const sum = (value) => known.length ? known.reduce((all, each) => all + value(each), 0) : null;
 	const bound = known.filter((each) => each.cast.kind === "used_up").sort((a, b) => a.cast.at - b.cast.at)[0];
 	const isKnown = known.length && known.every((each) => each.cast.kind !== "unknown");
-	const day = !isKnown ? "too little data for a forecast" : known.every((each) => each.cast.kind === "none")
-		? forecastText(known[0].cast) : `about ${number(about(sum((each) => each.cast.units)))} by the end of the day, ${
-			clock(known[0].cast.midnight)}`;
+	const day = !isKnown ? "too little data for a forecast" : forecastText(known.every((each) => each.cast.kind === "none")
+		? known[0].cast : { kind: "end", units: sum((each) => each.cast.units) });
 	facts("glance", [
 		["Queries", `${rateText(latest?.rate)}\u00a0/s`,
 			latest ? `in the last ${durationText(Math.round(latest.seconds))}` : ""],
@@ -85,7 +84,7 @@ export function drawGlance({ hour, now, sums, latest, quantiles, spanText, outco
 		["Memory of the cache", cache ? gauge(cache.octets, cache.max_octets, 1024) : "off"],
 		["Questions in flight", gauge(now.in_flight, now.in_flight_limit)], ["Clients waiting", number(now.waiting_clients)],
 		["Joined a question in flight", number(sums.joined), over],
-		["Queries", number(outcomes.reduce((all, name) => all + now.totals[name], 0)), `since ${clock(now.started, "day")}`],
+		["Queries", number(total([now.totals], OUTCOMES)), `since ${clock(now.started, "day")}`],
 	]);
 	const spent = (seconds) => total(hour.since(seconds), ["refreshes"]);
 	const budget = (units, span) => units ? `budget ${counted(units, "unit")} ${span}` : "no budget";

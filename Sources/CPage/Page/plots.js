@@ -32,18 +32,9 @@ function timeTicks(axis) {
 		+ offset; time <= max; time += step) axis.ticks.push({ value: time });
 }
 
-/** Ticks at 1, 3, 10, 30 … */
-function logTicks(axis) {
-	const { min, max } = axis;
-	axis.ticks = [];
-	for (let power = 10 ** Math.floor(Math.log10(min)); power <= max; power *= 10) {
-		for (const value of [power, 3 * power]) if (value >= min && value <= max) axis.ticks.push({ value });
-	}
-}
-
 export class Plot {
-	constructor(id, parent) {
-		Object.assign(this, PLOTS[id], { isVisible: true, drawnAt: 0, gaps: [] });
+	constructor(id) {
+		Object.assign(this, PLOTS[id], { isVisible: true, gaps: [] });
 		this.canvas = el("canvas", { role: "img", "aria-labelledby": `${id}-caption` });
 		this.caption = el("figcaption", { id: `${id}-caption` });
 		this.moment = el("p.soft");
@@ -56,25 +47,23 @@ export class Plot {
 			this.button.setAttribute("aria-expanded", !this.table.hidden);
 			this.fill();
 		} }, "Table");
-		parent.append(el("figure", this.caption, el("div.plot", this.canvas),
-			el("div.under", el("div", this.moment, this.legend), this.button)),
-			this.table);
+		this.nodes = [el("figure", this.caption, el("div.plot", this.canvas),
+			el("div.under", el("div", this.moment, this.legend), this.button)), this.table];
 		new IntersectionObserver((entries) => {
 			// Several changes between two frames come at once.
 			this.isVisible = entries.at(-1).isIntersecting;
 			if (this.last) this.draw(...this.last);
 		}).observe(this.canvas);
-		if (window.Chart) this.create();
 	}
 
 	create() {
 		const { text, isStacked, isLog, max } = this;
 		this.chart = new window.Chart(this.canvas, {
 			type: "line",
-			plugins: [{ id: "gaps", beforeDatasetsDraw: () => this.drawGaps() }],
+			plugins: [{ id: "gaps", beforeDatasetsDraw: (chart) => this.drawGaps(chart) }],
 			data: { datasets: this.series.map(([label, name], i) => ({
-				label, data: [], borderWidth: 1.5, pointRadius: 0, borderDash: DASHES[name] ?? [], stack: name === "servfail" ? name
-					: "",
+				label, data: [], borderWidth: 1.5, pointRadius: 0, borderDash: DASHES[name] ?? [],
+				stack: name === "servfail" ? name : "",
 				fill: isStacked && name !== "servfail" ? i ? "-1" : "origin" : false })) },
 			options: {
 				animation: false, parsing: false, normalized: true, maintainAspectRatio: false,
@@ -82,17 +71,16 @@ export class Plot {
 				plugins: {
 					legend: { display: false }, decimation: { enabled: !isStacked, algorithm: "min-max" },
 					tooltip: { callbacks: { title: ([item]) => item && clock(item.parsed.x, "second"),
-						label: ({ dataset, raw }) => ` ${dataset.label}: ${text(raw.y)}${isStacked ? "\u00a0/s" : ""}`,
-						footer: ([item]) => this.gaps.filter((gap) => item && gap.includes(item.parsed.x)).map(([from, to]) =>
-							`no data from ${clock(from, "second")} to ${clock(to, "second")}`) } },
+						label: ({ dataset, raw }) => ` ${dataset.label}: ${text(raw.y)}${isStacked ? "\u00a0/s" : ""}` } },
 				},
 				scales: {
 					x: { type: "linear", afterBuildTicks: timeTicks,
 						ticks: { callback: (value) => clock(value, "tick"), maxRotation: 0, includeBounds: false } },
 					y: { type: isLog ? "logarithmic" : "linear", stacked: isStacked, beginAtZero: isStacked, max,
-						suggestedMax: isStacked && 1, ...(isLog && { afterBuildTicks: logTicks }),
-							afterFit: (axis) => { axis.width = 58; },
-						ticks: { callback: (value) => text(value).replace(".0", ""), maxTicksLimit: 6 } },
+						suggestedMax: isStacked && 1, afterFit: (axis) => { axis.width = 58; },
+						// On a logarithmic axis 1, 3, 10, 30 …
+						ticks: { callback: (value) => isLog && !/^[13]e/.test(value.toExponential()) ? null
+							: text(value).replace(".0", ""), maxTicksLimit: isLog ? 30 : 6 } },
 				},
 			},
 		});
@@ -111,33 +99,29 @@ export class Plot {
 		const { scales: { x, y }, plugins } = this.chart.options;
 		for (const axis of [x, y]) [axis.ticks.color, axis.grid.color] = [value("soft"), value("grid")];
 		Object.assign(plugins.tooltip, { backgroundColor: value("text"), titleColor: value("panel"),
-			bodyColor: value("panel"), footerColor: value("panel") });
+			bodyColor: value("panel") });
 		this.chart.update();
 	}
 
 	/** Times without figures: an area between dashed lines, with its name where there is room. */
-	drawGaps() {
-		const { ctx, chartArea: { left, top, right, bottom }, scales: { x } } = this.chart;
-		const [line, area] = [x.options.ticks.color, transparent(x.options.grid.color)];
-		ctx.save();
-		Object.assign(ctx, { textAlign: "center", textBaseline: "middle", font: "12px system-ui, sans-serif",
-			strokeStyle: line });
-		ctx.setLineDash([2, 3]);
+	drawGaps({ ctx, chartArea: { left, top, right, height }, scales: { x } }) {
+		const { ticks: { color }, grid } = x.options;
 		for (const [begin, end] of this.gaps) {
 			const from = Math.max(left, x.getPixelForValue(begin));
 			const width = Math.min(right, x.getPixelForValue(end)) - from;
 			if (!(width >= 1)) continue;
-			ctx.fillStyle = area;
-			ctx.fillRect(from, top, width, bottom - top);
-			ctx.strokeRect(from, top - 1, width, bottom - top + 2);
 			ctx.save();
-			ctx.fillStyle = line;
-			ctx.translate(from + width / 2, (top + bottom) / 2);
+			Object.assign(ctx, { textAlign: "center", textBaseline: "middle", font: "12px system-ui, sans-serif",
+				strokeStyle: color, fillStyle: transparent(grid.color) });
+			ctx.setLineDash([2, 3]);
+			ctx.fillRect(from, top, width, height);
+			ctx.strokeRect(from, top, width, height);
+			ctx.fillStyle = color;
+			ctx.translate(from + width / 2, top + height / 2);
 			if (width < 55) ctx.rotate(-Math.PI / 2);
 			if (width > 14) ctx.fillText("no data", 0, 0);
 			ctx.restore();
 		}
-		ctx.restore();
 	}
 
 	/** Shows rows up to `end`, with a caption; the plot itself changes if it is its turn. */
@@ -153,10 +137,9 @@ export class Plot {
 			return { node: el("li", swatch, label, figure), figure };
 		}, ({ figure }, series) => put(figure, last ? this.text(series[2](last)) : "–"));
 		if (!this.table.hidden && Date.now() - this.filledAt > 10000) this.fill();
-		if (!this.chart || !this.isVisible || !isTurn) return;
-		this.drawnAt = Date.now();
-		// A gap and the point behind it.
-		this.gaps = rows.gaps(end).map(([from, to, i]) => [from, to, list[i]?.time]);
+		if (!window.Chart || !this.isVisible || !isTurn) return;
+		if (!this.chart) this.create();
+		this.gaps = rows.gaps(end);
 		this.series.forEach(([, , value], place) => {
 			const { data } = this.chart.data.datasets[place];
 			let used = 0;
@@ -176,16 +159,16 @@ export class Plot {
 	/** The newest rows as a table. */
 	fill() {
 		this.filledAt = Date.now();
-		const [data, end] = this.last;
-		const gaps = new Map(data.gaps(end).map(([from, to, i]) => [i, [from, to]]));
+		const [{ list }] = this.last;
 		const cells = (name, texts) => texts.map((text, i) => el(i ? name : "th", { scope: i ? null : "row" }, text));
 		const rows = [];
-		for (let i = data.list.length - 1; i >= 0 && rows.length < 60; i--) {
-			const row = data.list[i];
-			if (row.hit != null) rows.push(el("tr", ...cells("td", [clock(row.time, "second"),
-				...this.series.map(([, , value]) => this.text(value(row)))])));
-			if (gaps.has(i)) rows.push(el("tr", el("th", { scope: "row" }, clock(gaps.get(i)[1], "second")),
-				el("td", { colspan: this.series.length }, `no data since ${clock(gaps.get(i)[0], "second")}`)));
+		const gaps = this.last[0].gaps(this.last[1]);
+		for (let i = list.length - 1; i >= 0 && rows.length < 60; i--) {
+			if (list[i].hit != null) rows.push(el("tr", ...cells("td", [clock(list[i].time, "second"),
+				...this.series.map(([, , value]) => this.text(value(list[i])))])));
+			for (const [from, to] of gaps.filter((gap) => gap[2] === i)) rows.push(el("tr",
+				el("th", { scope: "row" }, clock(to, "second")),
+				el("td", { colspan: this.series.length }, `no data since ${clock(from, "second")}`)));
 		}
 		this.table.replaceChildren(el("table", el("caption", `${this.unit}, the last ${rows.length} rows, newest first`),
 			el("thead", el("tr", ...cells("th", ["Until", ...this.series.map(([label]) => label)]))), el("tbody", ...rows)));

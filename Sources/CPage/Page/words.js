@@ -78,14 +78,9 @@ export function refreshWords(entry, elapsed) {
 		: plan.why === "kept" ? ", refresh.keep" : "");
 }
 
-/** What a flush of everything does to other daemons; `fleet` is null if none share a store. */
-export function fleetWords(fleet) {
-	if (!fleet) return "";
-	if (fleet.members === 1) return " No other daemon uses the store now.";
-	const others = fleet.members == null ? "other daemons" : counted(fleet.members - 1, "other daemon");
-	return fleet.used ? ` The ${others} of the fleet ${fleet.members === 2 ? "is" : "are"} notified, too.`
-		: " The store is not used: other daemons of the fleet may not be notified.";
-}
+/** Where else a flush removes answers; `fleet` is null if no other daemon shares a store. */
+export const fleetWords = (fleet) => !fleet ? "" : `, here and by ${fleet.members == null ? "the other daemons"
+	: counted(fleet.members - 1, "other daemon")} of the fleet`;
 
 /** The result of an action; `hasFleet`: whether other daemons share a store. */
 export function resultLines(request, result, hasFleet) {

@@ -123,11 +123,9 @@ CASES = [
     "⚠ not read by 1 more daemon with a different secret (fleet.secret_file): it keeps its answers"]),
   ("flush without a store", 'w.resultLines({do: "flush"}, {entries: 1, failures: 0, not_listed: 0}, false).length', 1),
   ("the question before a flush of everything says whom it reaches",
-   "[null, [1, true], [2, true], [4, true], [null, true], [2, false]].map((each) => "
-   "w.fleetWords(each && {members: each[0], used: each[1]}).trim())",
-   ["", "No other daemon uses the store now.", "The 1 other daemon of the fleet is notified, too.",
-    "The 3 other daemons of the fleet are notified, too.", "The other daemons of the fleet are notified, too.",
-    "The store is not used: other daemons of the fleet may not be notified."]),
+   "[null, {members: 1}, {members: 2}, {members: null}].map(w.fleetWords)",
+   ["", ", here and by 0 other daemons of the fleet", ", here and by 1 other daemon of the fleet",
+    ", here and by the other daemons of the fleet"]),
   ("report bad", 'w.resultLines({do: "report-bad", address: "192.0.2.2"}, {moved: 1, already: 0, alone: 0})',
    ["192.0.2.2 is now last in 1 answer"]),
   # Rows: samples merge into minutes, old rows leave, a new provider has nulls before.
