@@ -2,13 +2,12 @@
 
 import { OUTCOMES, askedText, clock, counted, hitRatio, microsecondsText, millisecondsText, percentText, rateText,
 	total } from "./figures.js";
-import { $, el, put, show, table } from "./dom.js";
+import { $, el, panel, put, show, table } from "./dom.js";
 import { Plot } from "./plots.js";
 import { Rows, samplesOf } from "./rows.js";
 import { Stream, parse, sentenceOf } from "./stream.js";
 import { canSignIn, session } from "./session.js";
 import { PROVIDER_COLUMNS, drawFeatures, drawGlance, drawProviders, drawState, providerFigures } from "./panels.js";
-import { FAILING_COLUMNS, LIVE_COLUMNS, NAME_COLUMNS, bindActions, drawNames, live, report } from "./names.js";
 
 const SPANS = { "10m": ["10\u00a0min", new Rows(600, 0)], "1h": ["1\u00a0h", new Rows(3600, 60)],
 	"24h": ["24\u00a0h", new Rows(86400, 300)] };
@@ -17,7 +16,7 @@ const [LONGEST_VISIT, SILENCE, LONGEST_BLANK] = [12 * 3600 * 1000, 7000, 1500];
 const TURNS = ["queries", "ratio", "queries", "hits", "queries", "misses"];
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const plots = {};
-let [span, lastID, loading, isFirst, past, requests] = ["10m", null, null, true, [], 0];
+let [span, lastID, loading, isFirst, past, requests, names] = ["10m", null, null, true, [], 0, null];
 
 /** What the panels draw. */
 const view = {
@@ -41,39 +40,22 @@ const view = {
 function build() {
 	const plot = (id) => (plots[id] = new Plot(id)).nodes;
 	const list = (id, kind = "facts") => el(`ul.${kind}`, { id: `${id}-facts` });
-	const name = (id) => el("label", "Name ",
-		el("input", { id, maxlength: 1004, autocomplete: "off", spellcheck: false }));
-	const check = (id, text) => el("label", el("input", { id, type: "checkbox" }), text);
-	const button = (id, text, kind = "") => el(`button${kind}`, { id, type: "button" }, text);
-	const empty = (id) => el("p.soft", { id });
 	const code = (text) => el("code", text);
 	const panels = [
-		["state", "State", ".wide", "", el("p", { id: "state-sentence" }, "Connecting …"), el("ul", { id: "state-reasons" }),
+		["state", "State", ".wide", "",
+			el("p", { id: "state-sentence" }, "Connecting …"), el("ul", { id: "state-reasons" }),
 			el("p", { id: "state-failure" }, el("a", { id: "state-failing" }), " ", el("bdi.name", { id: "state-name" }), " ",
-				el("span", { id: "state-reason" })), empty("state-facts")],
+				el("span", { id: "state-reason" })), el("p.soft", { id: "state-facts" })],
 		["glance", "At a glance", ".wide", "", list("glance", "tiles")],
 		["queries", "Queries a second", ".double", "span", ...plot("queries")],
 		["ratio", "Hit ratio", "", "span", ...plot("ratio")], ["hits", "Latency of hits", "", "span", ...plot("hits")],
 		["misses", "Latency of misses", "", "span", ...plot("misses")], ["load", "Cache and load", "", "now", list("load")],
 		["providers", "Providers", ".wide", "span", table("providers", PROVIDER_COLUMNS), list("refresh", "tiles")],
-		["failing", "Failing names", ".wide", "minute", table("failing", FAILING_COLUMNS), empty("failing-empty")],
-		["names", "Names", ".wide", "names",
-			el("form", name("action-name"), button("action-refresh", "Refresh"), button("action-flush", "Flush"),
-				check("action-below", " flush names below it, too"), button("action-all", "Flush everything …", ".danger")),
-			table("names", NAME_COLUMNS), empty("names-empty"), button("names-more", "")],
-		["live", "Live queries", ".wide", "",
-			el("form", button("live-button", "Start"), name("live-name"), check("live-failed", " failed only")),
-			empty("live-text"),
-			el("div.scroll", { tabindex: 0, role: "region", "aria-label": "The last 200 queries, newest first" },
-				table("live", LIVE_COLUMNS))],
 		["signin", "Names, live queries, actions", ".wide", "", el("p", { id: "signin-text" }), el("p", { id: "signin-how" })],
 		["fleet", "Fleet", "", "start", list("fleet")], ["ranking", "Ranking", "", "start", list("ranking")],
 		["encrypted", "Encrypted listeners", "", "start", list("encrypted")],
 	];
-	for (const [id, title, size, kind, ...children] of panels) {
-		$("main").append(el(`section.panel${size}`, { id, "aria-labelledby": `${id}-title` }, el("div.head",
-			el("h2", { id: `${id}-title` }, title), el("p.span", { "data-span": kind })), ...children));
-	}
+	$("main").append(...panels.map((parts) => panel(...parts)));
 	for (const id in SPANS) {
 		const input = el("input", { type: "radio", name: "span", id: `span-${id}`, change: () => {
 			span = id;
@@ -96,21 +78,22 @@ function reveal() {
 
 function showSession() {
 	const { hasSession } = view;
-	const mayTail = session.current?.may_tail;
-	for (const id of ["names", "failing", "live", "sign-out"]) show($(id), hasSession);
+	show($("sign-out"), hasSession);
 	show($("signin"), !hasSession);
 	put($("session-text"), hasSession ? `Signed in until ${clock(session.current.ends)}` : "Not signed in");
-	if (!hasSession) {
-		view.names = null;
-		drawNames(view);
-		live.clear();
-		for (const id of ["result-lines", "result-title"]) $(id).replaceChildren();
-		show($("result"), false);
-		$("confirm").close();
-	}
-	live.stop(mayTail ? "Off. Live queries are personal data; the log names who watches."
-		: "Not with this session. Begin one by sudo httpdnsd dashboard, or let all sessions watch by control.tail = true.");
-	$("live-button").disabled = !mayTail;
+	if (!hasSession) view.names = null;
+	if (hasSession || names) withNames((module) => module.showSession(view));
+}
+
+/** Calls `use` with what needs a session, which comes with the first one: a visit without needs fewer octets. */
+async function withNames(use) {
+	try {
+		const module = await import("./names.js");
+		if (!names) module.begin(view);
+		names = module;
+		use(module);
+		schedule(true);
+	} catch { /* The stream is broken, too, and tries again. */ }
 }
 
 async function signIn() {
@@ -122,7 +105,9 @@ async function signIn() {
 /** Says why there is no session, or no new one. */
 function refuse(text) {
 	if (!view.hasSession) put($("signin-text"), text ?? "");
-	else if (text) report("Signing in failed", [`⚠ ${text}`, "The session of this page goes on."]);
+	else if (text) {
+		withNames(({ report }) => report("Signing in failed", [`⚠ ${text}`, "The session of this page goes on."]));
+	}
 }
 
 // MARK: - Data
@@ -192,6 +177,7 @@ const stream = new Stream({
 	opened() {
 		isFirst = true;
 		if (!view.hour.isLoaded) reload();
+		if (view.hasSession && !names) showSession();
 	},
 	broken: (sentence, seconds) => stop(`, trying again in ${seconds} s: ${sentence}`),
 	refused(status, sentence) {
@@ -266,12 +252,12 @@ function draw() {
 	isWhole = false;
 	drawProviders(view, providers, words.serving);
 	drawFeatures(view);
-	if (view.hasSession) drawNames(view);
+	if (view.hasSession) names?.drawNames(view);
 	const counts = `${now?.fleet ? "this daemon " : ""}counts since ${clock(now?.started, "day")}`;
 	const spans = { span: `last ${spanText}; ${counts}`, now: `now; ${counts}`, start: counts,
 		names: `updated every 10 s; ${counts}`, minute: `last 1 min; ${counts}` };
 	for (const node of document.querySelectorAll(".span")) put(node, now && spans[node.dataset.span] || "");
-	if (view.brokenAt || view.live && (view.names || !view.hasSession)) reveal();
+	if (view.brokenAt || view.live && (view.names && names || !view.hasSession)) reveal();
 	document.title = `${words.level === "ok" ? "" : "! "}httpdnsd`;
 	if (Date.now() - spokenAt > 10000) {
 		spokenAt = Date.now();
@@ -283,11 +269,9 @@ function draw() {
 
 session.load();
 build();
-bindActions(view);
-live.bind();
 $("sign-out").addEventListener("click", () => session.signOut());
 document.addEventListener("visibilitychange", () => {
-	live.hide(document.hidden);
+	names?.live.hide(document.hidden);
 	if (document.hidden) stream.stop(); else stream.start();
 });
 for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) {
@@ -296,7 +280,7 @@ for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"])
 setTimeout(() => {
 	stream.start = () => {};
 	stream.stop();
-	live.stop("");
+	names?.live.stop("");
 	stop(": the page has been open for 12 h; load it again");
 }, LONGEST_VISIT);
 showSession();

@@ -42,6 +42,11 @@ export function sync(parent, items, key, create, update) {
 	if (parent.contains(focused) && focused !== document.activeElement) focused.focus({ preventScroll: true });
 }
 
+/** A section with a title and a line for its span; `kind` is that of the span. */
+export const panel = (id, title, size, kind, ...children) => el(`section.panel${size}`, { id,
+	"aria-labelledby": `${id}-title` }, el("div.head", el("h2", { id: `${id}-title` }, title),
+	el("p.span", { "data-span": kind })), ...children);
+
 /** Terms and figures: [term, text, remark]. */
 export function facts(id, rows) {
 	sync($(`${id}-facts`), rows, (row) => row[0], ([term]) => {

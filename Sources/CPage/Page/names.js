@@ -2,21 +2,59 @@
 
 import { clock, counted, durationText, number, percentText, ratio } from "./figures.js";
 import { fleetWords, refreshWords, resultLines } from "./words.js";
-import { $, cellsOf, el, nameNode, put, show, sync } from "./dom.js";
+import { $, cellsOf, el, nameNode, panel, put, show, sync, table } from "./dom.js";
 import { session } from "./session.js";
 import { Stream } from "./stream.js";
 
-export const NAME_COLUMNS = [["Name", "32%"], ["Queries", "", "number"], ["Hit ratio", "", "number"],
+const NAME_COLUMNS = [["Name", "32%"], ["Queries", "", "number"], ["Hit ratio", "", "number"],
 	["TTL left", "", "number"], ["Fetched again", "18%"], ["Provider"], ["Actions", "11rem"]];
-export const FAILING_COLUMNS = [["Name", "32%"], ["Failed", "", "number"], ["Last", "", "number"],
+const FAILING_COLUMNS = [["Name", "32%"], ["Failed", "", "number"], ["Last", "", "number"],
 	["Reason", "48%", "bad"]];
-export const LIVE_COLUMNS = [["Time", "6rem"], ["Client"], ["Name"], ["Outcome", "9%"], ["Provider", "9%"],
+const LIVE_COLUMNS = [["Time", "6rem"], ["Client"], ["Name"], ["Outcome", "9%"], ["Provider", "9%"],
 	["RCODE", "9%"], ["Took", "9%"], ["Reason", "22%"]];
 const FEW = 10;
 const MOST_LINES = 200;
 /** The daemon says something every ten seconds, if only that it is there. */
 const SILENCE = 25000;
 let isLong = false;
+
+/** Builds the panels, once. */
+export function begin(view) {
+	const name = (id) => el("label", "Name ",
+		el("input", { id, maxlength: 1004, autocomplete: "off", spellcheck: false }));
+	const check = (id, text) => el("label", el("input", { id, type: "checkbox" }), text);
+	const button = (id, text, kind = "") => el(`button${kind}`, { id, type: "button" }, text);
+	const empty = (id) => el("p.soft", { id });
+	$("signin").before(
+		panel("failing", "Failing names", ".wide", "minute", table("failing", FAILING_COLUMNS), empty("failing-empty")),
+		panel("names", "Names", ".wide", "names",
+			el("form", name("action-name"), button("action-refresh", "Refresh"), button("action-flush", "Flush"),
+				check("action-below", " flush names below it, too"), button("action-all", "Flush everything …", ".danger")),
+			table("names", NAME_COLUMNS), empty("names-empty"), button("names-more", "")),
+		panel("live", "Live queries", ".wide", "",
+			el("form", button("live-button", "Start"), name("live-name"), check("live-failed", " failed only")),
+			empty("live-text"),
+			el("div.scroll", { tabindex: 0, role: "region", "aria-label": "The last 200 queries, newest first" },
+				table("live", LIVE_COLUMNS))));
+	bindActions(view);
+	live.bind();
+}
+
+/** Shows the panels of a session; without one nothing of it stays. */
+export function showSession(view) {
+	const mayTail = session.current?.may_tail;
+	for (const id of ["names", "failing", "live"]) show($(id), view.hasSession);
+	if (!view.hasSession) {
+		drawNames(view);
+		live.clear();
+		for (const id of ["result-lines", "result-title"]) $(id).replaceChildren();
+		show($("result"), false);
+		$("confirm").close();
+	}
+	live.stop(mayTail ? "Off. Live queries are personal data; the log names who watches."
+		: "Not with this session. Begin one by sudo httpdnsd dashboard, or let all sessions watch by control.tail = true.");
+	$("live-button").disabled = !mayTail;
+}
 
 /** Shows a result until it is closed. */
 export function report(title, lines) {
@@ -88,7 +126,7 @@ export function drawNames(view) {
 	});
 }
 
-export function bindActions(view) {
+function bindActions(view) {
 	const on = (id, listen) => $(id).addEventListener("click", listen);
 	const named = (title, bodyOf) => ({ target }) => {
 		const name = $("action-name").value.trim();
