@@ -51,7 +51,8 @@ function build() {
 		["ratio", "Hit ratio", "", "span", ...plot("ratio")], ["hits", "Latency of hits", "", "span", ...plot("hits")],
 		["misses", "Latency of misses", "", "span", ...plot("misses")], ["load", "Cache and load", "", "now", list("load")],
 		["providers", "Providers", ".wide", "span", table("providers", PROVIDER_COLUMNS), list("refresh", "tiles")],
-		["signin", "Names, live queries, actions", ".wide", "", el("p", { id: "signin-text" }), el("p", { id: "signin-how" })],
+		["signin", "Names, live queries, actions", ".wide", "",
+			el("p", { id: "signin-text" }), el("p", { id: "signin-how" })],
 		["fleet", "Fleet", "", "start", list("fleet")], ["ranking", "Ranking", "", "start", list("ranking")],
 		["encrypted", "Encrypted listeners", "", "start", list("encrypted")],
 	];
@@ -87,13 +88,13 @@ function showSession() {
 
 /** Calls `use` with what needs a session, which comes with the first one: a visit without needs fewer octets. */
 async function withNames(use) {
-	try {
-		const module = await import("./names.js");
-		if (!names) module.begin(view);
-		names = module;
-		use(module);
-		schedule(true);
-	} catch { /* The stream is broken, too, and tries again. */ }
+	const module = await import("./names.js").catch(() => null);
+	// The stream is broken, too, and its next beginning tries again.
+	if (!module) return;
+	if (!names) module.begin(view);
+	names = module;
+	use(module);
+	schedule(true);
 }
 
 async function signIn() {
