@@ -100,12 +100,12 @@ async function withNames(use) {
 async function signIn() {
 	const { current } = session;
 	const text = await session.signIn();
-	if (session.current !== current) session.changed(text); else refuse(text);
+	if (session.current !== current) session.changed(text); else if (text) refuse(text);
 }
 
 /** Says why there is no session, or no new one. */
 function refuse(text) {
-	if (!view.hasSession) put($("signin-text"), text ?? "");
+	if (!view.hasSession) put($("signin-text"), text);
 	else if (text) {
 		withNames(({ report }) => report("Signing in failed", [`⚠ ${text}`, "The session of this page goes on."]));
 	}
