@@ -140,7 +140,7 @@ export function drawProviders({ rows, states, hasSession }, providers, serving) 
 		node.dataset.state = each.state;
 		put(place, `${providers.indexOf(each) + 1}.`);
 		put(mark, serving.includes(each.name) ? "▶ serves now"
-			: each.transfers > each.failures ? "▷ few of the answers" : "– does not serve");
+			: each.state === "up" && each.transfers > each.failures ? "▷ few of the answers" : "– does not serve");
 		drawHistory(paths, rows, own, states);
 		put(up, `up ${percentText(ratio(sum("up"), known))} of the time`);
 		put(cells[1], `${shape} ${word}`, each.explanation ?? meaning);
