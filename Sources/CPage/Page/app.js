@@ -240,7 +240,7 @@ function draw() {
 		: `Half of the ${noun} take at most ${text(half)}; 1 in 20 takes longer than ${text(most)}, `
 			+ `1 in 100 longer than ${text(all)}.`;
 	const captions = {
-		queries: `${rateText(latest?.rate)} queries a second now; `
+		queries: `${rateText(latest?.rate)} queries a second ${view.brokenAt ? "before" : "now"}; `
 			+ `${counted(sums.servfail, "SERVFAIL response")} in the last ${spanText}.`,
 		ratio: !sums.queries ? `No queries in the last ${spanText}.`
 			: `${percentText(hitRatio(sums))} of the last ${spanText}; ${askedText(sums.queries, sums.questions)}.`,
