@@ -137,7 +137,8 @@ export class Plot {
 			return { node: el("li", swatch, label, figure), figure };
 		}, ({ figure }, series) => put(figure, last ? this.text(series[2](last)) : "–"));
 		if (!this.table.hidden && Date.now() - this.filledAt > 10000) this.fill();
-		if (window.Chart && !this.chart) this.create();
+		// One that is made in a hidden page has no size.
+		if (window.Chart && !this.chart && this.canvas.offsetParent) this.create();
 		if (!this.chart || !this.isVisible || !isTurn) return;
 		this.gaps = rows.gaps(end);
 		this.series.forEach(([, , value], place) => {
