@@ -119,7 +119,9 @@ extension Configuration.Provider {
     guard !servers.isEmpty else { return }
     if servers.contains(where: { $0.scheme == .http }) {
       if !kind.encryptsReplies, servers.contains(where: leavesMachineInTheClear) {
-        let key = scheme == .https ? "servers" : ["scheme", "url"].first { reader.isGiven($0) } ?? "servers"
+        // A key that is asked for is known, which not every kind has.
+        let keys = ["scheme"] + (kind.placeKeys.contains("url") ? ["url"] : [])
+        let key = scheme == .https ? "servers" : keys.first { reader.isGiven($0) } ?? "servers"
         reader.warn(key, "over http everyone on the path can read and forge every answer")
       }
       if !pins.isEmpty {
@@ -138,7 +140,7 @@ extension Configuration.Provider {
     // A proxy looks up names itself.
     let canFindNames = !bootstrap.isEmpty || others.hasLocalDNS || proxy != nil
     if !canFindNames, servers.allSatisfy({ $0.host.isName }) {
-      let key = ["servers", "url"].first { reader.isGiven($0) } ?? "servers"
+      let key = ["servers", "url"].first { kind.placeKeys.contains($0) && reader.isGiven($0) } ?? "servers"
       reader.refuse(
         key, "\(key == "url" ? "the URL's host" : "every server") is a name and nothing can resolve it",
         remedy: "use an address\(key == "url" ? " in the URL" : ""), or set bootstrap or localdns.servers")
