@@ -58,6 +58,9 @@ public protocol BatchDialect: Dialect {
   /// Whether every transfer asks for both families, also where one is wanted. False by default.
   var alwaysCarriesBothFamilies: Bool { get }
 
+  /// Whether a transfer can ask for both families. If not, each batch has one. True by default.
+  var canCarryBothFamilies: Bool { get }
+
   /// The transfer that carries all questions of the batch.
   ///
   /// - Precondition: the dialect serves each question, and there are no more than `mostNames` names.
@@ -76,6 +79,9 @@ public protocol BatchDialect: Dialect {
 extension BatchDialect {
   /// False by default: a transfer asks for the families of its batch.
   public var alwaysCarriesBothFamilies: Bool { false }
+
+  /// True by default.
+  public var canCarryBothFamilies: Bool { true }
 
   /// A and AAAA. Names consist of letters, digits, hyphens and underscores; not the root.
   public func serves(_ question: HTTPDNSQuestion) -> Bool {

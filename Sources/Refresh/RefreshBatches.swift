@@ -16,6 +16,7 @@ struct RefreshBatches {
   private struct Gathering {
     let source: EntrySource
     let route: UInt16
+    let isOfOneFamily: Bool
     var names: RefreshGathering<DomainName>
   }
 
@@ -38,7 +39,9 @@ struct RefreshBatches {
     let place = gatherings.firstIndex { $0.source == source.source && $0.route == asked.route }
     if place == nil {
       gatherings.append(
-        Gathering(source: source.source, route: asked.route, names: RefreshGathering(mostNames: source.mostNames)))
+        Gathering(
+          source: source.source, route: asked.route, isOfOneFamily: source.isOfOneFamily,
+          names: RefreshGathering(mostNames: source.mostNames)))
     }
     gatherings[place ?? gatherings.count - 1].names.add(asked.question.name, family, deadline: deadline)
     return nil
@@ -52,10 +55,14 @@ struct RefreshBatches {
     var batches: [RefreshBatch] = []
     for index in gatherings.indices {
       let (source, route) = (gatherings[index].source, gatherings[index].route)
+      let isOfOneFamily = gatherings[index].isOfOneFamily
       for group in gatherings[index].names.takeClosed(now: now) {
         // A transfer asks for all its names in all its families, so names that need both get a transfer of their own.
-        for families in [RefreshFamilies.both, .ipv4, .ipv6] {
-          let questions = group.members.filter { $0.families == families }.flatMap { member in
+        let transfers: [RefreshFamilies] = isOfOneFamily ? [.ipv4, .ipv6] : [.both, .ipv4, .ipv6]
+        for families in transfers {
+          let questions = group.members.filter {
+            isOfOneFamily ? $0.families.contains(families) : $0.families == families
+          }.flatMap { member in
             families.types.compactMap {
               waiting.removeValue(
                 forKey: RoutedQuestion(question: HTTPDNSQuestion(name: member.name, type: $0), route: route))

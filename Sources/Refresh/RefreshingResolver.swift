@@ -33,10 +33,13 @@ package struct RefreshSource {
   var source: EntrySource
   /// The maximum number of names per transfer; 0 if each question travels alone.
   var mostNames: Int
+  /// Whether a transfer has one address family.
+  var isOfOneFamily: Bool
 
-  package init(_ source: EntrySource, mostNames: Int) {
+  package init(_ source: EntrySource, mostNames: Int, isOfOneFamily: Bool = false) {
     self.source = source
     self.mostNames = mostNames
+    self.isOfOneFamily = isOfOneFamily
   }
 }
 

@@ -16,6 +16,7 @@ import Testing
 private struct VagueDialect: BatchDialect {
   var learnsTimeInTheClear = false
   var alwaysCarriesBothFamilies = false
+  var canCarryBothFamilies = true
   let mostNames = 10
   let billing = Billing(unitsPerTransfer: 0, unitsPerName: 2, source: "a test")
 
@@ -152,6 +153,38 @@ private struct VagueDialect: BatchDialect {
     #expect(try refreshed[question]?.get().answer.answers.map(\.type) == [.aaaa])
     #expect(scene.servers[0].sent.map { $0.request.target.contains("f=A,AAAA") } == [true, true])
     #expect(provider.counters.values.units == 4)
+  }
+
+  @Test func `a service with one family in a transfer gets a transfer for each, and its price`() throws {
+    let scene = ProviderScene(
+      on: loop, [{ number in self.reply(number == 3 ? 500 : 200) }], dialect: VagueDialect(canCarryBothFamilies: false))
+    nonisolated(unsafe) let provider = scene.provider
+    let questions = [("a", RecordType.a), ("a", .aaaa), ("b", .a), ("b", .aaaa)].map {
+      HTTPDNSQuestion(name: DomainName(text: "\($0.0).example")!, type: $0.1)
+    }
+    func refresh() throws -> [Bool] {
+      let answers = try loop.run { [loop] in
+        await provider.refresh(questions, deadline: loop.now + .seconds(4))
+      }.get()
+      return questions.map { (try? answers[$0]?.get().answer.answers.isEmpty) == false }
+    }
+    #expect(try refresh() == [true, true, true, true])
+    // A failure of one family leaves the other one alone.
+    #expect(try refresh() == [true, false, true, false])
+    let targets = scene.servers[0].sent.map { String($0.request.target.drop { $0 != "f" }) }
+    let both = ["f=A&n=a.example.,b.example.", "f=AAAA&n=a.example.,b.example."]
+    #expect(targets == both + both)
+    #expect(provider.counters.values.units == 16)
+    #expect(provider.refreshPrice.perName == 0 && provider.refreshPrice.perAnswer == 2)
+    // Clients that ask for both families get two transfers.
+    for type in [RecordType.a, .aaaa, .a] {
+      let question = HTTPDNSQuestion(name: DomainName(text: "c.example")!, type: type)
+      let result = loop.run { [loop] in
+        await provider.ask(question, deadline: loop.now + .seconds(4), isLastResort: false)
+      }
+      #expect(result.isAnswer)
+    }
+    #expect(scene.servers[0].sent.suffix(3).map { $0.request.target.contains("f=A,") } == [false, false, false])
   }
 
   @Test func `over http a refusal corrects the clock of a service that allows it, and an answer does not`() {

@@ -111,9 +111,7 @@ extension Resolver {
   }
 
   package func refreshSource(_ asked: RoutedQuestion, after source: EntrySource) -> RefreshSource? {
-    upstream(for: asked, after: source).map { source in
-      RefreshSource(source, mostNames: configuration.provider(source)?.mostNames ?? 0)
-    }
+    upstream(for: asked, after: source).map { RefreshSource($0, configuration.provider($0)?.traits) }
   }
 
   package func refreshPrice(of source: EntrySource) -> RefreshPrice {
@@ -133,5 +131,12 @@ extension Resolver {
     if let index = route.providers.first(where: isFit) { return .provider(configuration.providerNumbers[index]) }
     guard source == .localDNS || route.providers.isEmpty else { return nil }
     return localDNS.hasServers(route) ? .localDNS : nil
+  }
+}
+
+extension RefreshSource {
+  fileprivate init(_ source: EntrySource, _ traits: UpstreamTraits?) {
+    self.init(
+      source, mostNames: traits?.mostNames ?? 0, isOfOneFamily: traits?.hasOneFamilyPerTransfer ?? false)
   }
 }

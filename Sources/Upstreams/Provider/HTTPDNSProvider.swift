@@ -177,7 +177,9 @@ final class HTTPDNSProvider: ConfiguredUpstream {
   private func replies(
     to question: HTTPDNSQuestion, for asking: any QuestionInFlight, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<ProviderReplies, UpstreamFailure> {
-    guard let batchDialect, batchDialect.alwaysCarriesBothFamilies || pairs.note(question) else {
+    guard let batchDialect, batchDialect.canCarryBothFamilies,
+      batchDialect.alwaysCarriesBothFamilies || pairs.note(question)
+    else {
       return await askServers(.one(question), for: asking, deadline: deadline, isLastResort: isLastResort)
     }
     let key = HTTPDNSQuestion(name: question.name, type: .a, clientSubnet: question.clientSubnet)
@@ -432,11 +434,15 @@ final class HTTPDNSProvider: ConfiguredUpstream {
       return .failure(UpstreamFailure(.other, reason, .limit))
     }
     let asking = OwnQuestion(questions[0].name, now: loop.now)
+    if batchDialect?.canCarryBothFamilies == false, Set(questions.map(\.type)).count > 1 {
+      return await refreshApart(questions, deadline: deadline) { $0.type == $1.type }
+    }
     let asked = asked(questions)
     let replies = await askServers(asked, for: asking, deadline: deadline, isLastResort: false, attempts: 1)
     if case .failure(let failure) = replies {
       if failure.report?.isUndecided == true, asked.nameCount > 1 {
-        return await refreshEachAlone(questions, deadline: deadline)
+        // One of the names may not be on the account's list: each is asked once by itself.
+        return await refreshApart(questions, deadline: deadline) { $0.name == $1.name }
       }
       if failure.consequence.isRemembered { health.refreshHasFailed() }
     }
@@ -451,16 +457,16 @@ final class HTTPDNSProvider: ConfiguredUpstream {
     }
   }
 
-  /// Asks for each name of a refused transfer once by itself: one of them may not be on the account's list.
-  private func refreshEachAlone(
-    _ questions: [HTTPDNSQuestion], deadline: BootInstant
+  /// Asks for questions in several transfers: one for those that belong together.
+  private func refreshApart(
+    _ questions: [HTTPDNSQuestion], deadline: BootInstant, _ areTogether: (HTTPDNSQuestion, HTTPDNSQuestion) -> Bool
   ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
     var answers: [HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>] = [:]
     for question in questions where answers[question] == nil {
-      let ofName = questions.filter { $0.name == question.name }
-      switch await refresh(ofName, deadline: deadline) {
+      let together = questions.filter { areTogether($0, question) }
+      switch await refresh(together, deadline: deadline) {
       case .success(let found): answers.merge(found) { $1 }
-      case .failure(let failure): for question in ofName { answers[question] = .failure(failure) }
+      case .failure(let failure): for question in together { answers[question] = .failure(failure) }
       }
     }
     return .success(answers)
@@ -516,11 +522,14 @@ extension UpstreamTraits {
     knowsDNSSECFlags = settings.kind.knowsDNSSECFlags
     clientSubnet = settings.clientSubnet
     subnetsPerName = settings.subnetsPerName
+    hasOneFamilyPerTransfer = (dialect as? any BatchDialect)?.canCarryBothFamilies == false
     let billing = dialect.billing
     if billing.isBilled {
+      // Where a transfer has one family, each family of a name is paid for.
+      let isApart = hasOneFamilyPerTransfer
       refreshPrice = RefreshPrice(
-        isBilled: true, perTransfer: billing.unitsPerTransfer, perName: billing.unitsPerName,
-        perAnswer: billing.unitsPerAnswer)
+        isBilled: true, perTransfer: billing.unitsPerTransfer, perName: isApart ? 0 : billing.unitsPerName,
+        perAnswer: billing.unitsPerAnswer + (isApart ? billing.unitsPerName : 0))
     }
     self.mostNames = mostNames
   }
