@@ -47,6 +47,18 @@ package struct UpstreamAnswer: Sendable {
   package var isTruncated = false
 }
 
+extension UpstreamAnswer {
+  /// The same after some time, with what is left of its TTLs: every second that has begun counts.
+  func aged(by time: Duration) -> UpstreamAnswer {
+    let seconds = UInt32(clamping: (time.nanoseconds + 999_999_999) / 1_000_000_000)
+    var aged = self
+    for index in aged.answer.answers.indices {
+      aged.answer.answers[index].ttl -= min(aged.answer.answers[index].ttl, seconds)
+    }
+    return aged
+  }
+}
+
 /// What carries a question to a provider, for the question. Resolver's loop only.
 package protocol QuestionCarrier: AnyObject {
   /// Whether it waits for a connection, because of other questions.

@@ -135,6 +135,8 @@ private struct VagueDialect: BatchDialect {
       ])
     let empty = questions.map { answers[$0].map { isAmbiguous($0) } }
     #expect(empty == [false, status == 403, false])
+    // The first answer has become older while the others were asked for.
+    #expect([0, 2].map { try? answers[questions[$0]]?.get().answer.answers.first?.ttl } == [59, 60])
     let isAnswered = (try? answers[questions[1]]?.get()) != nil
     #expect(isAnswered == (status == 403))
     #expect(scene.provider.counters.values.units == 6 + 3 * 2)

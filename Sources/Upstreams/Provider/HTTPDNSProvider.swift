@@ -462,12 +462,18 @@ final class HTTPDNSProvider: ConfiguredUpstream {
     _ questions: [HTTPDNSQuestion], deadline: BootInstant, _ areTogether: (HTTPDNSQuestion, HTTPDNSQuestion) -> Bool
   ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
     var answers: [HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>] = [:]
+    var arrivals: [(questions: [HTTPDNSQuestion], at: BootInstant)] = []
     for question in questions where answers[question] == nil {
       let together = questions.filter { areTogether($0, question) }
       switch await refresh(together, deadline: deadline) {
       case .success(let found): answers.merge(found) { $1 }
       case .failure(let failure): for question in together { answers[question] = .failure(failure) }
       }
+      arrivals.append((together, loop.now))
+    }
+    // Those that came first have become older while the others were asked for.
+    for (questions, arrival) in arrivals where loop.now > arrival {
+      for question in questions { answers[question] = answers[question]?.map { $0.aged(by: loop.now - arrival) } }
     }
     return .success(answers)
   }
