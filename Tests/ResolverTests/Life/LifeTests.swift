@@ -172,7 +172,7 @@ import Testing
   func `ten kept names need at most 0.15 of the requests that they need one by one`(_ dialect: LifeDialect) {
     var transfers: [Bool: Int] = [:]
     for batches in [true, false] {
-      var plan = LifePlan(seed: testSeed, span: 14_400, rate: 0.0005)
+      var plan = LifePlan(seed: testSeed, span: 7200, rate: 0.0005)
       (plan.dialect, plan.batches) = (dialect, batches)
       (plan.names, plan.kept, plan.ttls) = (10, 10, [300])
       (plan.perMinute, plan.perDay) = (10_000, 1_000_000)
@@ -182,12 +182,12 @@ import Testing
       #expect(violations.isEmpty, "\(violations)")
       transfers[batches] = tally.transfers
     }
-    #expect(transfers[true]! > 40 && Double(transfers[true]!) <= 0.15 * Double(transfers[false]!), "\(transfers)")
+    #expect(transfers[true]! > 20 && Double(transfers[true]!) <= 0.15 * Double(transfers[false]!), "\(transfers)")
   }
 
   @Test(arguments: [LifeDialect.baidu, .volcengine])
   func `in an hour with faults the units that are counted are those that the service bills`(_ dialect: LifeDialect) {
-    for number in UInt64(0)..<8 {
+    for number in UInt64(0)..<3 {
       var plan = LifePlan(seed: testSeed &+ number, span: 3600, rate: 1)
       (plan.dialect, plan.hasOutages, plan.hostility, plan.flap) = (dialect, true, 300, 601)
       let (violations, tally) = Life(plan).run()
