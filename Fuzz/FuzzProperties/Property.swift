@@ -16,7 +16,7 @@ public protocol Property: SendableMetatype {
 public let properties: [any Property.Type] = [
   QueryProperty.self, MessageProperty.self, RDATATextProperty.self, JSONBodyProperty.self, DoHBodyProperty.self,
   AliDNSBodyProperty.self, TencentBodyProperty.self, EMASBodyProperty.self, EMASv2BodyProperty.self,
-  BaiduBodyProperty.self, VolcengineBodyProperty.self,
+  BaiduBodyProperty.self, VolcengineBodyProperty.self, JDCloudBodyProperty.self,
   TableBodyProperty.self, LocalDNSReplyProperty.self,
   ConfigurationProperty.self, TCPFramingProperty.self, HostsFileProperty.self, CacheFileProperty.self,
   StoreReplyProperty.self, ListTextProperty.self, HTTPRequestProperty.self, ProxyHeaderProperty.self,

@@ -47,6 +47,11 @@ private struct FurtherKind: CustomTestStringConvertible {
       meaning: "volcengine account=2100000001",
       servers: ["https://httpdns.volcengineapi.com:443/resolve as httpdns.volcengineapi.com"],
       otherServers: ["http://httpdns.volcengineapi.com:80/resolve as httpdns.volcengineapi.com"]),
+    FurtherKind(
+      kind: "jdcloud", keys: [("account_id", "account_id = \"123456\""), ("key", "key_env = \"SECRET\"")],
+      expected: .jdcloud(.init(accountID: "123456", key: Secret("TopSecret01"))), meaning: "jdcloud account=123456",
+      servers: ["http://103.224.222.208:80/v1/123456/d as 103.224.222.208"],
+      otherServers: ["https://103.224.222.208:443/v1/123456/d as 103.224.222.208"]),
   ]
 }
 

@@ -46,6 +46,7 @@ private let least = [
     + "aes_secret_key_env = \"aes_secret_key\"",
   "kind = \"baidu\"\naccount_id = \"100001\"\nsecret_env = \"secret\"",
   "kind = \"volcengine\"\naccount_id = \"2100000001\"\nsecret_key_env = \"secret_key\"",
+  "kind = \"jdcloud\"\naccount_id = \"123456\"\nkey_env = \"key\"",
   "kind = \"table\"\nurl = \"https://192.0.2.10/table.json\"\nhost = \"table.example.com\"",
   "kind = \"json\"", "kind = \"doh\"",
 ]

@@ -13,10 +13,11 @@ private enum Canary {
   static let sealed = "facade7f3a9dfacade7f3a9dfacade00"
   static let baidu = "CanaryBaidu7f3a9"
   static let volcengine = "CanaryVolc7f3a9"
+  static let jdcloud = "CanaryJd7f3a9"
 
   /// What must not be seen: the secrets, the octets behind hexadecimal digits, and what is sent in their place.
   static let traces: [String] = {
-    let secrets = [token, aesKey, desKey, emas, sealed, baidu, volcengine]
+    let secrets = [token, aesKey, desKey, emas, sealed, baidu, volcengine, jdcloud]
     let texts = secrets.map { Array($0.utf8) }
     let encoded =
       texts.map { $0.map { String($0, radix: 16) }.joined() }
@@ -79,8 +80,16 @@ private enum Canary {
         servers = ["\(simulator.http)"]
         account_id = "2100000001"
         secret_key = "\(Canary.volcengine)"
+        """),
+      Settings.provider(
+        "jdcloud",
+        """
+        name = "p7"
+        servers = ["\(simulator.http)"]
+        account_id = "123456"
+        key = "\(Canary.jdcloud)"
         """))
-    settings.more = (0..<7).map { index in
+    settings.more = (0..<8).map { index in
       "[[rule]]\nnames = [\"n\(index).bench.example\"]\nuse = \"p\(index)\"\nfallback = \"never\""
     }.joined(separator: "\n")
     return settings.text.replacing("level = \"debug\"", with: "level = \"trace\"")
@@ -92,7 +101,7 @@ private enum Canary {
       let right = [
         "--tencent-token", Canary.token, "--tencent-aes-key", Canary.aesKey, "--tencent-des-key", Canary.desKey,
         "--emas-secret", Canary.emas, "--emas-aes-secret", Canary.sealed, "--secret", "baidu=\(Canary.baidu)",
-        "--secret", "volcengine=\(Canary.volcengine)",
+        "--secret", "volcengine=\(Canary.volcengine)", "--secret", "jdcloud=\(Canary.jdcloud)",
       ]
       let isRight = account == "the right secrets"
       let simulator = try lab.simulator(isRight ? right : [], https: true)
@@ -109,11 +118,11 @@ private enum Canary {
       for fault in faults {
         try simulator.clearFaults()
         if !fault.isEmpty {
-          for path in ["/d", "/v2/d", "/100000/sign_d", "/v4/resolve", "/resolve"] {
+          for path in ["/d", "/v2/d", "/100000/sign_d", "/v4/resolve", "/resolve", "/v1/123456/d"] {
             try simulator.fault("kind=\(fault)&path=\(path)")
           }
         }
-        for index in 0..<7 {
+        for index in 0..<8 {
           let reply = try ask(daemon.address, "n\(index).bench.example")
           if fault.isEmpty, isRight { #expect(reply.data == ["198.18.0.\(index)"]) }
         }

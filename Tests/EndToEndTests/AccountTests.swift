@@ -170,7 +170,7 @@ extension AccountKind: CustomTestStringConvertible {
     }
   }
 
-  @Test(arguments: AccountKind.all.filter { !$0.isSecure && !$0.isAlwaysPaired })
+  @Test(arguments: AccountKind.all.filter { !$0.isSecure && !$0.isAlwaysPaired && !$0.isApart })
   func `both families of a name travel in one transfer the second time`(_ kind: AccountKind) throws {
     try withLab { lab in
       let simulator = try lab.simulator()

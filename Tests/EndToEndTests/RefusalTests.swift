@@ -25,7 +25,7 @@ import Testing
       let first = try lab.simulator(
         "--tencent-token", "987654321", "--tencent-aes-key", "AesKey9876543210", "--tencent-des-key", "DesKey99",
         "--emas-secret", String(repeating: "ab", count: 32), "--emas-aes-secret", String(repeating: "cd", count: 16),
-        "--secret", "baidu=Another",
+        "--secret", "baidu=Another", "--secret", "jdcloud=Another",
         https: kind.isSecure)
       let second = try lab.simulator()
       let daemon = try lab.daemon(Settings(kind.provider(first), Settings.json(second.http)).text)
@@ -36,7 +36,7 @@ import Testing
 
   @Test(arguments: [
     "emas, v1 over HTTPS", "emas, v2 over HTTPS", "emas, v2 cbc over HTTPS", "baidu over HTTPS",
-    "volcengine over HTTPS",
+    "volcengine over HTTPS", "jdcloud over HTTPS",
   ])
   func `over HTTPS a wrong clock costs one more transfer`(_ title: String) throws {
     try withLab { lab in
@@ -119,7 +119,9 @@ import Testing
     }
   }
 
-  @Test(arguments: ["emas, v1 over HTTP", "tencent, aes over HTTP", "baidu over HTTP", "volcengine over HTTP"])
+  @Test(arguments: [
+    "emas, v1 over HTTP", "tencent, aes over HTTP", "baidu over HTTP", "volcengine over HTTP", "jdcloud over HTTP",
+  ])
   func `a provider with a used-up quota is not asked for its Retry-After`(_ title: String) throws {
     try withLab { lab in
       let kind = AccountKind.named(title)

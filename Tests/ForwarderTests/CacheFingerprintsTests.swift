@@ -53,6 +53,7 @@ import Testing
       ),
       ("kind = \"baidu\"\naccount_id = \"139450\"\nsecret = \"canarycanary\"", "baidu account=139450"),
       ("kind = \"volcengine\"\naccount_id = \"7\"\nsecret_key = \"canarycanary\"", "volcengine account=7"),
+      ("kind = \"jdcloud\"\naccount_id = \"7\"\nkey = \"canarycanary\"", "jdcloud account=7"),
       ("kind = \"json\"\nurl = \"https://192.0.2.1/resolve\"", "json"),
       ("kind = \"doh\"\nurl = \"https://192.0.2.1/dns-query\"", "doh post"),
       ("kind = \"doh\"\nurl = \"https://192.0.2.1/dns-query\"\nmethod = \"get\"", "doh get"),

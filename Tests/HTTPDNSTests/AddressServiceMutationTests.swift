@@ -11,7 +11,7 @@ import Testing
 @Suite struct AddressServiceMutationTests {
   /// Who reads a body.
   enum Reader: CaseIterable {
-    case baidu, volcengine, volcengineList
+    case baidu, volcengine, volcengineList, jdcloud
 
     /// A body that is accepted.
     var body: String {
@@ -29,6 +29,11 @@ import Testing
         #"""
         {"dns":[{"host":"a.example","ips":["192.0.2.1","2001:db8::1"],"ttl":"52"},{"host":"b.example","ips":["192.0.2.2"]}]}
         """#
+      case .jdcloud:
+        #"""
+        {"ret_code":0,"msg":"Success","data":[{"domain":"a.example","ips":[" 192.0.2.1 "," 192.0.2.2"],"ttl":600},
+        {"domain":"b.example","ips":["192.0.2.3"],"ttl":"60"}]}
+        """#
       }
     }
 
@@ -36,10 +41,13 @@ import Testing
       switch self {
       case .baidu: HTTPDNSTests.baidu
       case .volcengine, .volcengineList: HTTPDNSTests.volcengine
+      case .jdcloud: HTTPDNSTests.jdcloud
       }
     }
 
-    var batch: QuestionBatch { HTTPDNSTests.batch(["a.example", "b.example"], [.a, .aaaa]) }
+    var batch: QuestionBatch {
+      HTTPDNSTests.batch(["a.example", "b.example"], dialect.canCarryBothFamilies ? [.a, .aaaa] : [.a])
+    }
   }
 
   static let fragments = [

@@ -30,6 +30,7 @@ import Testing
     ),
     (.baidu(.init(accountID: "1", secret: secret)), "check account_id and secret"),
     (.volcengine(.init(accountID: "1", secretKey: secret)), "check account_id and secret_key"),
+    (.jdcloud(.init(accountID: "1", key: secret)), "check account_id and key"),
     (.json, "check url or servers, and whether the service admits this client"),
     (.doh(method: .post), "check url or servers, and whether the service admits this client"),
   ]
@@ -88,7 +89,7 @@ import Testing
       let keys =
         switch kind {
         case .json, .doh, .table: "url"
-        case .alidns, .emas, .baidu, .volcengine: "scheme"
+        case .alidns, .emas, .baidu, .volcengine, .jdcloud: "scheme"
         case .tencent: "cipher, scheme"
         }
       for failure in [
@@ -106,7 +107,7 @@ import Testing
       let place =
         switch kind {
         case .json, .doh, .table: "url or servers"
-        case .alidns, .tencent, .emas, .baidu, .volcengine: "servers"
+        case .alidns, .tencent, .emas, .baidu, .volcengine, .jdcloud: "servers"
         }
       let (direct, proxied) = (provider(kind), provider(kind, proxy: "http://192.0.2.3:3128"))
       #expect(HTTPDNSFailure.status(400).remedy(direct) == "check \(place), then the provider's other keys")

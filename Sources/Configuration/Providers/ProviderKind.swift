@@ -16,6 +16,8 @@ extension Configuration {
     case baidu(BaiduAccount)
     /// Volcengine (ByteDance) HTTPDNS.
     case volcengine(VolcengineAccount)
+    /// JD Cloud HTTPDNS.
+    case jdcloud(JDCloudAccount)
     /// The JSON API of Google and Cloudflare.
     case json
     /// DNS over HTTPS (DoH, RFC 8484).
@@ -27,7 +29,7 @@ extension Configuration {
 
 /// The values of `kind`.
 enum ProviderKindName: String, CaseIterable {
-  case alidns, tencent, emas, baidu, volcengine, json, doh, table
+  case alidns, tencent, emas, baidu, volcengine, jdcloud, json, doh, table
 
   /// The keys that not every kind has, by kind.
   private static let ownKeys: [String: [String]] = {
@@ -51,6 +53,7 @@ extension Configuration.Provider {
     case .emas: readEMAS(from: reader)
     case .baidu: readBaidu(from: reader)
     case .volcengine: readVolcengine(from: reader)
+    case .jdcloud: readJDCloud(from: reader)
     case .json: readJSON(from: reader)
     case .doh: readDoH(from: reader)
     case .table: readTable(from: reader)
@@ -70,6 +73,7 @@ extension Configuration.ProviderKind {
     case .emas(let account): account.accountKeys
     case .baidu: Configuration.BaiduAccount.accountKeys
     case .volcengine: Configuration.VolcengineAccount.accountKeys
+    case .jdcloud: Configuration.JDCloudAccount.accountKeys
     case .json, .doh, .table: []
     }
   }
@@ -83,6 +87,7 @@ extension Configuration.ProviderKind {
     case .emas(let account): "emas \(account.accountID)"
     case .baidu(let account): "baidu \(account.accountID)"
     case .volcengine(let account): "volcengine \(account.accountID)"
+    case .jdcloud(let account): "jdcloud \(account.accountID)"
     case .json, .doh, .table: nil
     }
   }
@@ -93,7 +98,7 @@ extension Configuration.ProviderKind {
   /// The keys that say where the provider is, the most likely one first.
   package var placeKeys: [String] {
     switch self {
-    case .alidns, .tencent, .emas, .baidu, .volcengine: ["servers"]
+    case .alidns, .tencent, .emas, .baidu, .volcengine, .jdcloud: ["servers"]
     case .json, .doh, .table: ["url", "servers"]
     }
   }
@@ -101,7 +106,7 @@ extension Configuration.ProviderKind {
   /// The keys that decide between http and https, besides the ports in `servers`.
   package var schemeKeys: [String] {
     switch self {
-    case .alidns, .emas, .baidu, .volcengine: ["scheme"]
+    case .alidns, .emas, .baidu, .volcengine, .jdcloud: ["scheme"]
     case .tencent: ["cipher", "scheme"]
     case .json, .doh, .table: ["url"]
     }
@@ -110,7 +115,7 @@ extension Configuration.ProviderKind {
   /// The keys that say for which name the servers' certificates are.
   package var nameKeys: [String] {
     switch self {
-    case .alidns, .tencent, .emas, .baidu, .volcengine, .json, .doh: ["tls_name"]
+    case .alidns, .tencent, .emas, .baidu, .volcengine, .jdcloud, .json, .doh: ["tls_name"]
     case .table: ["host"]
     }
   }
@@ -118,7 +123,7 @@ extension Configuration.ProviderKind {
   /// Whether replies are encrypted independently of TLS.
   var encryptsReplies: Bool {
     switch self {
-    case .tencent(.https, _), .alidns, .baidu, .volcengine, .json, .doh, .table: false
+    case .tencent(.https, _), .alidns, .baidu, .volcengine, .jdcloud, .json, .doh, .table: false
     case .tencent(.aes, _), .tencent(.des, _): true
     case .emas(let account): account.aesSecretKey != nil
     }
@@ -128,7 +133,7 @@ extension Configuration.ProviderKind {
   package var knowsDNSSECFlags: Bool {
     switch self {
     case .json, .doh: true
-    case .alidns, .tencent, .emas, .baidu, .volcengine, .table: false
+    case .alidns, .tencent, .emas, .baidu, .volcengine, .jdcloud, .table: false
     }
   }
 
@@ -137,7 +142,7 @@ extension Configuration.ProviderKind {
     switch self {
     case .alidns(_, _, let isScheduled): isScheduled
     case .emas: true
-    case .tencent, .baidu, .volcengine, .json, .doh, .table: false
+    case .tencent, .baidu, .volcengine, .jdcloud, .json, .doh, .table: false
     }
   }
 
@@ -152,6 +157,7 @@ extension Configuration.ProviderKind {
     case .emas(let account): "emas \(account.meaning)"
     case .baidu(let account): "baidu \(account.meaning)"
     case .volcengine(let account): "volcengine \(account.meaning)"
+    case .jdcloud(let account): "jdcloud \(account.meaning)"
     case .json: "json"
     case .doh(let method): "doh \(method.rawValue)"
     case .table(let table): "table \(table.meaning)"

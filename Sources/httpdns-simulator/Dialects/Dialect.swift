@@ -81,7 +81,7 @@ extension Dialect {
 /// Every dialect. A dialect with a specific match comes before those that match any other request for the same path.
 let allDialects: [any Dialect] = [
   AliDNS(), Volcengine(), AliDNSConfiguration(), AdGuard(), DohPub(), Cloudflare(), Google(), WireFormat(), Tencent(),
-  Baidu(), EMAS(), DomainTable(),
+  Baidu(), JDCloud(), EMAS(), DomainTable(),
 ]
 
 extension DialectRequest {

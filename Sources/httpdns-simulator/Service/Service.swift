@@ -29,6 +29,7 @@ struct ServiceOptions: Sendable {
   var emas = EMASSwitches()
   var baidu = BaiduSwitches()
   var volcengine = VolcengineSwitches()
+  var jdcloud = JDCloudSwitches()
   var table = TableSwitches()
 }
 

@@ -28,6 +28,8 @@
 //   baidu-unlisted=FORM              empty, omitted or refused: what becomes of a name that is not listed
 //   volcengine-list=FORM             dns or array: how several names are written
 //   volcengine-unlisted=true         a name that is not listed has no addresses, instead of a refusal
+//   jdcloud-refusal-status=STATUS    the status of a refusal for a wrong signature
+//   jdcloud-blanks=false             addresses have no blanks around them
 //   table-enable=false               enable is 0
 //   table-service=TEXT               the value of service
 //   table-domains=NUMBER             the number of synthetic names to list; 0 lists the zone's names
@@ -79,6 +81,8 @@ extension Setting {
     choice("baidu-unlisted", \.baidu.unlisted),
     choice("volcengine-list", \.volcengine.list),
     flag("volcengine-unlisted", \.volcengine.hasUnlisted),
+    integer("jdcloud-refusal-status", \.jdcloud.refusalStatus, 200...599),
+    flag("jdcloud-blanks", \.jdcloud.hasBlanks),
     flag("table-enable", \.table.isEnabled),
     text("table-service", \.table.service),
     integer("table-domains", \.table.domainCount, 0...TableSwitches.domainLimit),

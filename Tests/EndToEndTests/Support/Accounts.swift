@@ -21,6 +21,9 @@ struct AccountKind: Sendable {
   /// Whether each transfer asks for both families.
   var isAlwaysPaired = false
 
+  /// Whether each transfer asks for one family.
+  var isApart = false
+
   /// What both families of a name cost in one transfer.
   var pairPrice: Int { isPricedByName ? price : 2 * price }
 
@@ -70,18 +73,21 @@ extension AccountKind {
           title: "volcengine \(transport)", kind: "volcengine",
           keys: "account_id = \"2100000001\"\nsecret_key = \"VolcSecret01\"", isSecure: isSecure,
           price: isSecure ? 5 : 1, isPricedByName: true, isAlwaysPaired: true),
+        AccountKind(
+          title: "jdcloud \(transport)", kind: "jdcloud", keys: "account_id = \"123456\"\nkey = \"JdKey01\"",
+          isSecure: isSecure, isPricedByName: true, isApart: true),
       ]
     }
 
   /// The kinds whose service knows an account by one secret.
-  static let further = all.filter { ["baidu", "volcengine"].contains($0.kind) }
+  static let further = all.filter { ["baidu", "volcengine", "jdcloud"].contains($0.kind) }
 
   /// One of `all` by its title.
   static func named(_ title: String) -> AccountKind { all.first { $0.title == title }! }
 
   /// What helps if the provider refuses the account: the keys that identify it.
   var remedy: String {
-    let account = ["token", "id", "key", "account_id", "secret", "secret_key", "aes_secret_key"]
+    let account = ["token", "id", "account_id", "key", "secret", "secret_key", "aes_secret_key"]
     let given = account.filter { key in keys.split(separator: "\n").contains { $0.hasPrefix("\(key) = ") } }
     return "check " + given.dropLast().joined(separator: ", ") + (given.count > 1 ? " and " : "") + (given.last ?? "")
   }
@@ -93,7 +99,7 @@ extension AccountKind {
     }
     let tlsNames = [
       "tencent": "119.29.29.99", "emas": "resolvers.httpdns.aliyuncs.com", "baidu": "httpdns.baidubce.com",
-      "volcengine": "httpdns.volcengineapi.com",
+      "volcengine": "httpdns.volcengineapi.com", "jdcloud": "103.224.222.208",
     ]
     return Settings.provider(
       kind,

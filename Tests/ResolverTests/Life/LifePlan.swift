@@ -25,6 +25,8 @@ enum LifeDialect: CaseIterable {
   case baidu
   /// The same, always in both families.
   case volcengine
+  /// Ten names in one family, billed by the name.
+  case jdcloud
 }
 
 /// The conditions of a life.

@@ -112,7 +112,7 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
     case .tencent:
       bill.least += isReplied ? 1 : 0
       bill.most += 1
-    case .baidu, .volcengine:
+    case .baidu, .volcengine, .jdcloud:
       // Whatever becomes of the request, its names are billed: the counts are equal.
       let count = names(request.target).names.split(separator: ",").count
       bill.least += count
@@ -201,6 +201,7 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
       let type = parameters["type"]
       isIPv6 = type == "ipv4" ? [false] : type == "ipv6" ? [true] : [false, true]
     case .volcengine: isIPv6 = [false, true]
+    case .jdcloud: isIPv6 = [parameters["qt"] == "AAAA"]
     }
     let list = names.replacing("%2C", with: ",").split(separator: ",")
     let questions = list.filter { $0.hasPrefix("host") }.flatMap { name in
@@ -255,6 +256,14 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
           return "\"\(zone.hosts[host].text)\":{\(families.joined(separator: ","))}"
         } + hostile.map { "\"\($0)\":{}" }
       return .json("{\"msg\":\"ok\",\"data\":{\(members.joined(separator: ","))}}")
+    case .jdcloud:
+      let elements =
+        answers.map { answer in
+          let host = zone.hosts[answer.question.host]
+          let texts = answer.texts.map { "\" \($0)\"" }
+          return #"{"domain":"\#(host.text)","ips":[\#(texts.joined(separator: ","))],"ttl":\#(host.ttl)}"#
+        } + hostile.map { #"{"domain":"\#($0)","ips":[],"ttl":60}"# }
+      return .json("{\"ret_code\":0,\"data\":[\(elements.joined(separator: ","))]}")
     case .volcengine:
       let elements =
         hosts(questions).map { host in
@@ -326,6 +335,7 @@ final class LifeProvider: TestUpstream {
       case .json: JSONDialect(flavour: .generic, path: "/resolve")
       case .emas: EMASDialect(accountID: "1", secretKey: nil, isEncrypted: false)
       case .tencent: TencentDialect(account: .https(token: Secret("token"), id: nil))
+      case .jdcloud: JDCloudDialect(account: .init(accountID: "1", key: Secret("key")))
       case .volcengine:
         VolcengineDialect(account: .init(accountID: "1", secretKey: Secret("secret")), isEncrypted: false)
       case .baidu: BaiduDialect(account: .init(accountID: "1", secret: Secret("secret")), isEncrypted: false)

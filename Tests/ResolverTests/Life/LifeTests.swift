@@ -168,7 +168,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [LifeDialect.baidu, .volcengine])
+  @Test(arguments: [LifeDialect.baidu, .volcengine, .jdcloud])
   func `ten kept names need at most 0.15 of the requests that they need one by one`(_ dialect: LifeDialect) {
     var transfers: [Bool: Int] = [:]
     for batches in [true, false] {
@@ -185,7 +185,7 @@ import Testing
     #expect(transfers[true]! > 20 && Double(transfers[true]!) <= 0.15 * Double(transfers[false]!), "\(transfers)")
   }
 
-  @Test(arguments: [LifeDialect.baidu, .volcengine])
+  @Test(arguments: [LifeDialect.baidu, .volcengine, .jdcloud])
   func `in an hour with faults the units that are counted are those that the service bills`(_ dialect: LifeDialect) {
     for number in UInt64(0)..<3 {
       var plan = LifePlan(seed: testSeed &+ number, span: 3600, rate: 1)

@@ -1,0 +1,106 @@
+// JDCloudDialect.swift -- JD Cloud HTTPDNS.
+
+import Ciphers
+import Configuration
+import DNSWire
+import HTTPMessage
+import JSON
+
+/// `GET /v1/ACCOUNT/d` (github.com/jdcloudcom/cn, HTTPDNS/Getting-Started), signed with MD5. A request has one family.
+///
+/// A name without addresses is an uncertain NODATA (`isEmptyAmbiguous`), and so is one that the service refuses because the
+/// account does not list it.
+public struct JDCloudDialect: BatchDialect {
+  /// Lifetime of a signature in seconds; the service accepts up to a day.
+  static let signatureLifetime: Int64 = 600
+  /// `ret_code` of a name that is not in the account's list.
+  static let notListed: UInt32 = 10_015
+
+  private let key: Secret
+  private let path: String
+
+  /// - Parameter path: begins with `/`; its second part is the account.
+  public init(account: Configuration.JDCloudAccount, path: String? = nil) {
+    key = account.key
+    self.path = path ?? account.path
+  }
+
+  /// Each name costs one unit. How a batch, HTTPS, or a name without addresses is billed is not documented.
+  public var billing: Billing {
+    Billing(
+      unitsPerTransfer: 0, unitsPerName: 1, isEstimate: true, source: "JD Cloud HTTPDNS bills by resolutions")
+  }
+
+  /// Ten; the service's own limit is not documented.
+  public var mostNames: Int { 10 }
+
+  /// False: `qt` has one type.
+  public var canCarryBothFamilies: Bool { false }
+
+  /// An attacker who forges the time over http can forge the addresses as well.
+  public var learnsTimeInTheClear: Bool { true }
+
+  /// A GET with `dn`, `qt`, if applicable `ip`, which is an IPv4 address, `t` and `s`. The signature covers names, key and
+  /// expiry.
+  public func request(for batch: QuestionBatch, unixTime: Int64) -> HTTPRequest {
+    precondition(batch.names.count <= mostNames && batch.types.count == 1, "more than a transfer may carry")
+    let names = batch.plainNames
+    let expiry = String(unixTime + JDCloudDialect.signatureLifetime)
+    var target = QueryTarget(path: path)
+    target.add("dn", plain: names)
+    target.add("qt", plain: batch.types[0] == .a ? "A" : "AAAA")
+    if let address = batch.clientAddress, !address.isIPv6 { target.add("ip", plain: address.description) }
+    target.add("t", plain: expiry)
+    target.add("s", plain: nameSignature(of: names, key, expiry: expiry))
+    return HTTPRequest(method: .get, target: target.text)
+  }
+
+  /// `ret_code` of a refusal.
+  public func errorCode(in response: HTTPResponse) -> String? {
+    JDCloudDialect.code(in: response).flatMap { $0 == 0 ? nil : String($0) }
+  }
+
+  /// Reads a body with `ret_code` and `data`, an array with an element for each name.
+  public func answers(
+    to batch: QuestionBatch, from response: HTTPResponse
+  ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
+    guard response.status == 200 else {
+      let status = HTTPDNSFailure.status(response.status, retryAfter: response.retryAfter)
+      guard response.status != 429, (400...499).contains(response.status), let code = JDCloudDialect.code(in: response)
+      else { throw status }
+      return try refused(batch, code, status: response.status)
+    }
+    try response.requireBody(.undocumentedJSON, limit: JSONLimit.octets)
+    return try withJSON(response.body) { root throws(HTTPDNSFailure) in
+      guard let code = root["ret_code"]?.number(upTo: .max) else { throw .unreadable(.shape("ret_code")) }
+      guard code == 0 else { return try refused(batch, code, status: 200) }
+      guard let data = root["data"], data.isArray else { throw .unreadable(.shape("data")) }
+      var lists = AddressLists(batch)
+      for element in data.elements {
+        lists.add(element["ips"], of: element["domain"]?.octets, family: batch.types[0], ttl: element["ttl"])
+      }
+      return try lists.results()
+    }
+  }
+
+  /// What `ret_code` means. Only that of an unlisted name is documented: with several names each may be the one.
+  private func refused(
+    _ batch: QuestionBatch, _ code: UInt32, status: Int
+  ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
+    guard code == JDCloudDialect.notListed else { throw status == 401 ? .authentication : .unexplained }
+    guard batch.names.count == 1 else { throw .notListed }
+    return try AddressLists(batch).results()
+  }
+
+  private static func code(in response: HTTPResponse) -> UInt32? {
+    guard response.body.count <= JSONLimit.octets else { return nil }
+    do throws(HTTPDNSFailure) {
+      return try withJSON(response.body) { $0["ret_code"]?.number(upTo: .max) }
+    } catch { return nil }
+  }
+}
+
+extension JDCloudDialect: Concealed {
+  /// The dialect's name, without the account and its key.
+  public var description: String { "jdcloud" }
+}
