@@ -163,7 +163,7 @@ public struct EMASv2BodyProperty: Property {
 public struct BaiduBodyProperty: Property {
   /// The fuzz target.
   public static let name = "BaiduBody"
-  private let dialect = BaiduDialect(account: .init(accountID: "1", secret: Secret("secret")), isEncrypted: true)
+  private let dialect = BaiduDialect(account: .init(id: "1", secret: Secret("secret")), isEncrypted: true)
 
   /// With whatever it needs set up.
   public init() {}
@@ -184,7 +184,7 @@ public struct VolcengineBodyProperty: Property {
   /// The fuzz target.
   public static let name = "VolcengineBody"
   private let dialect = VolcengineDialect(
-    account: .init(accountID: "1", secretKey: Secret("secret")), isEncrypted: true)
+    account: .init(id: "1", secret: Secret("secret")), isEncrypted: true)
 
   /// With whatever it needs set up.
   public init() {}
@@ -201,7 +201,7 @@ public struct VolcengineBodyProperty: Property {
 public struct JDCloudBodyProperty: Property {
   /// The fuzz target.
   public static let name = "JDCloudBody"
-  private let dialect = JDCloudDialect(account: .init(accountID: "1", key: Secret("key")))
+  private let dialect = JDCloudDialect(account: .init(id: "1", secret: Secret("key")))
 
   /// With whatever it needs set up.
   public init() {}

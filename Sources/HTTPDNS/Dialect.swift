@@ -150,6 +150,11 @@ public struct Billing: Hashable, Sendable {
   /// A public service without an account and without a price.
   public static let free = Billing(unitsPerTransfer: 0, isBilled: false, source: "public service, no account")
 
+  /// An estimate for services that bill names, whose documents do not say how they count a request with several.
+  static func byName(_ units: Int, source: String) -> Billing {
+    Billing(unitsPerTransfer: 0, unitsPerName: units, isEstimate: true, source: source)
+  }
+
   /// Returns the units of one transfer.
   ///
   /// - Parameters:

@@ -31,7 +31,7 @@ private struct FurtherKind: CustomTestStringConvertible {
   static let all = [
     FurtherKind(
       kind: "baidu", keys: [("account_id", "account_id = \"100001\""), ("secret", "secret_env = \"SECRET\"")],
-      expected: .baidu(.init(accountID: "100001", secret: Secret("TopSecret01"))), meaning: "baidu account=100001",
+      expected: .baidu(.init(id: "100001", secret: Secret("TopSecret01"))), meaning: "baidu account=100001",
       servers: [
         "https://180.76.76.200:443/v4/resolve as httpdns.baidubce.com",
         "https://[240c:4006::6666]:443/v4/resolve as httpdns.baidubce.com",
@@ -43,13 +43,13 @@ private struct FurtherKind: CustomTestStringConvertible {
     FurtherKind(
       kind: "volcengine",
       keys: [("account_id", "account_id = \"2100000001\""), ("secret_key", "secret_key_env = \"SECRET\"")],
-      expected: .volcengine(.init(accountID: "2100000001", secretKey: Secret("TopSecret01"))),
+      expected: .volcengine(.init(id: "2100000001", secret: Secret("TopSecret01"))),
       meaning: "volcengine account=2100000001",
       servers: ["https://httpdns.volcengineapi.com:443/resolve as httpdns.volcengineapi.com"],
       otherServers: ["http://httpdns.volcengineapi.com:80/resolve as httpdns.volcengineapi.com"]),
     FurtherKind(
       kind: "jdcloud", keys: [("account_id", "account_id = \"123456\""), ("key", "key_env = \"SECRET\"")],
-      expected: .jdcloud(.init(accountID: "123456", key: Secret("TopSecret01"))), meaning: "jdcloud account=123456",
+      expected: .jdcloud(.init(id: "123456", secret: Secret("TopSecret01"))), meaning: "jdcloud account=123456",
       servers: ["http://103.224.222.208:80/v1/123456/d as 103.224.222.208"],
       otherServers: ["https://103.224.222.208:443/v1/123456/d as 103.224.222.208"]),
   ]

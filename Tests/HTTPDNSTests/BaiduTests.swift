@@ -37,7 +37,7 @@ private struct BaiduVectors: Decodable {
 }
 
 let baidu = BaiduDialect(
-  account: .init(accountID: "100001", secret: Secret("BaiduSecret01")), isEncrypted: true)
+  account: .init(id: "100001", secret: Secret("BaiduSecret01")), isEncrypted: true)
 
 @Suite struct BaiduTests {
   private let vectors = BaiduVectors.all
@@ -57,7 +57,7 @@ let baidu = BaiduDialect(
       #expect(Hexadecimal.encode(Digest.md5(Array(vector.string_to_hash.utf8))) == vector.sign)
       let types: [RecordType] =
         vector.url.contains("type=ipv4") ? [.a] : vector.url.contains("type=ipv6") ? [.aaaa] : [.a, .aaaa]
-      let dialect = BaiduDialect(account: .init(accountID: vector.account_id, secret: secret), isEncrypted: true)
+      let dialect = BaiduDialect(account: .init(id: vector.account_id, secret: secret), isEncrypted: true)
       let request = dialect.request(
         for: batch(
           vector.dn.split(separator: ",").map(String.init), types,
@@ -102,7 +102,7 @@ let baidu = BaiduDialect(
   @Test func `names are sent in lower case and without final dot, an account adds no parameter`() {
     let target = baidu.request(for: batch(["WWW.Example.COM."], [.a]), unixTime: 1_700_000_000).target
     #expect(target == vectors.vectors.first { $0.url.hasSuffix("type=ipv4") }!.url.dropFirst(21))
-    let odd = BaiduDialect(account: .init(accountID: "1&x=y#z", secret: Secret("s")), isEncrypted: true)
+    let odd = BaiduDialect(account: .init(id: "1&x=y#z", secret: Secret("s")), isEncrypted: true)
     #expect(odd.request(for: both, unixTime: 0).target.hasPrefix("/v4/resolve?account_id=1%26x%3Dy%23z&dn="))
     #expect(!baidu.request(for: batch([www], subnet: "0.0.0.0/0"), unixTime: 0).target.contains("ip="))
     #expect(
@@ -119,7 +119,7 @@ let baidu = BaiduDialect(
 
   @Test func `a name costs 5 units over https, 1 over http, in one family or both`() {
     #expect(baidu.billing.units(names: 1, answers: 2) == 5 && baidu.billing.units(names: 10, answers: 0) == 50)
-    let plain = BaiduDialect(account: .init(accountID: "1", secret: Secret("s")), isEncrypted: false)
+    let plain = BaiduDialect(account: .init(id: "1", secret: Secret("s")), isEncrypted: false)
     #expect(plain.billing.units(names: 3, answers: 6) == 3 && plain.billing.isBilled && plain.billing.isEstimate)
   }
 

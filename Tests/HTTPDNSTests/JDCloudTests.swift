@@ -35,7 +35,7 @@ private struct JDCloudVectors: Decodable {
   }()
 }
 
-let jdcloud = JDCloudDialect(account: .init(accountID: "123456", key: Secret("JdKey01")))
+let jdcloud = JDCloudDialect(account: .init(id: "123456", secret: Secret("JdKey01")))
 
 @Suite struct JDCloudTests {
   private let vectors = JDCloudVectors.all
@@ -52,7 +52,7 @@ let jdcloud = JDCloudDialect(account: .init(accountID: "123456", key: Secret("Jd
       let key = Secret(vector.key)
       #expect(nameSignature(of: vector.dn, key, expiry: vector.t) == vector.s, "\(vector.case)")
       #expect(Hexadecimal.encode(Digest.md5(Array(vector.string_to_hash.utf8))) == vector.s)
-      let request = JDCloudDialect(account: .init(accountID: vector.account_id, key: key)).request(
+      let request = JDCloudDialect(account: .init(id: vector.account_id, secret: key)).request(
         for: batch(
           vector.dn.split(separator: ",").map(String.init), [vector.url.contains("qt=AAAA") ? .aaaa : .a],
           subnet: vector.url.contains("&ip=") ? "198.51.100.7/32" : nil),

@@ -36,7 +36,7 @@ private struct VolcengineVectors: Decodable {
 }
 
 let volcengine = VolcengineDialect(
-  account: .init(accountID: "2100000001", secretKey: Secret("VolcSecret01")), isEncrypted: true)
+  account: .init(id: "2100000001", secret: Secret("VolcSecret01")), isEncrypted: true)
 
 @Suite struct VolcengineTests {
   private let vectors = VolcengineVectors.all
@@ -54,7 +54,7 @@ let volcengine = VolcengineDialect(
       guard vector.type == "0" else { continue }
       sent += 1
       let dialect = VolcengineDialect(
-        account: .init(accountID: vector.account_id, secretKey: secret), isEncrypted: true)
+        account: .init(id: vector.account_id, secret: secret), isEncrypted: true)
       let request = dialect.request(
         for: batch(vector.domain.split(separator: ",").map(String.init), [.a, .aaaa]),
         unixTime: try #require(Int64(vector.timestamp)) / 1000 - 600)
@@ -108,7 +108,7 @@ let volcengine = VolcengineDialect(
   }
 
   @Test func `an account with special characters adds no parameter, and is signed as it is`() {
-    let odd = VolcengineDialect(account: .init(accountID: "1&x=y#z", secretKey: Secret("s")), isEncrypted: true)
+    let odd = VolcengineDialect(account: .init(id: "1&x=y#z", secret: Secret("s")), isEncrypted: true)
     let target = odd.request(for: both, unixTime: 0).target
     let sign = VolcengineDialect.signature(of: Secret("s"), ["600000", "1&x=y#z", www, "", "0"])
     #expect(target == "/resolve?domain=\(www)&account_id=1%26x%3Dy%23z&sign=\(sign)&timestamp=600000&type=0")
@@ -122,7 +122,7 @@ let volcengine = VolcengineDialect(
 
   @Test func `a name costs 5 units over https and 1 over http`() {
     #expect(volcengine.billing.units(names: 2, answers: 4) == 10)
-    let plain = VolcengineDialect(account: .init(accountID: "1", secretKey: Secret("s")), isEncrypted: false)
+    let plain = VolcengineDialect(account: .init(id: "1", secret: Secret("s")), isEncrypted: false)
     #expect(plain.billing.units(names: 2, answers: 4) == 2 && plain.billing.isBilled && plain.billing.isEstimate)
   }
 

@@ -28,9 +28,9 @@ import Testing
       .emas(.init(accountID: "1", secretKey: secret, api: .v2, aesSecretKey: secret)),
       "check account_id, secret_key and aes_secret_key"
     ),
-    (.baidu(.init(accountID: "1", secret: secret)), "check account_id and secret"),
-    (.volcengine(.init(accountID: "1", secretKey: secret)), "check account_id and secret_key"),
-    (.jdcloud(.init(accountID: "1", key: secret)), "check account_id and key"),
+    (.baidu(.init(id: "1", secret: secret)), "check account_id and secret"),
+    (.volcengine(.init(id: "1", secret: secret)), "check account_id and secret_key"),
+    (.jdcloud(.init(id: "1", secret: secret)), "check account_id and key"),
     (.json, "check url or servers, and whether the service admits this client"),
     (.doh(method: .post), "check url or servers, and whether the service admits this client"),
   ]

@@ -13,11 +13,11 @@ extension Configuration {
     /// EMAS HTTPDNS of Alibaba Cloud.
     case emas(EMASAccount)
     /// Baidu Cloud HTTPDNS.
-    case baidu(BaiduAccount)
+    case baidu(SecretAccount)
     /// Volcengine (ByteDance) HTTPDNS.
-    case volcengine(VolcengineAccount)
+    case volcengine(SecretAccount)
     /// JD Cloud HTTPDNS.
-    case jdcloud(JDCloudAccount)
+    case jdcloud(SecretAccount)
     /// The JSON API of Google and Cloudflare.
     case json
     /// DNS over HTTPS (DoH, RFC 8484).
@@ -71,9 +71,9 @@ extension Configuration.ProviderKind {
     case .alidns(let account, _, _): account == nil ? [] : Configuration.AliDNSAccount.accountKeys
     case .tencent(let account, _): account.accountKeys
     case .emas(let account): account.accountKeys
-    case .baidu: Configuration.BaiduAccount.accountKeys
-    case .volcengine: Configuration.VolcengineAccount.accountKeys
-    case .jdcloud: Configuration.JDCloudAccount.accountKeys
+    case .baidu: ["account_id", "secret"]
+    case .volcengine: ["account_id", "secret_key"]
+    case .jdcloud: ["account_id", "key"]
     case .json, .doh, .table: []
     }
   }
@@ -85,9 +85,9 @@ extension Configuration.ProviderKind {
     case .tencent(.https(_, let id), _): "tencent \(id ?? "")"
     case .tencent(.aes(let id, _), _), .tencent(.des(let id, _), _): "tencent \(id)"
     case .emas(let account): "emas \(account.accountID)"
-    case .baidu(let account): "baidu \(account.accountID)"
-    case .volcengine(let account): "volcengine \(account.accountID)"
-    case .jdcloud(let account): "jdcloud \(account.accountID)"
+    case .baidu(let account): "baidu \(account.id)"
+    case .volcengine(let account): "volcengine \(account.id)"
+    case .jdcloud(let account): "jdcloud \(account.id)"
     case .json, .doh, .table: nil
     }
   }
@@ -155,9 +155,9 @@ extension Configuration.ProviderKind {
       "alidns \(account?.meaning ?? "unsigned") short=\(isShort) schedule=\(isScheduled)"
     case .tencent(let account, _): "tencent \(account.meaning)"
     case .emas(let account): "emas \(account.meaning)"
-    case .baidu(let account): "baidu \(account.meaning)"
-    case .volcengine(let account): "volcengine \(account.meaning)"
-    case .jdcloud(let account): "jdcloud \(account.meaning)"
+    case .baidu(let account): "baidu account=\(account.id)"
+    case .volcengine(let account): "volcengine account=\(account.id)"
+    case .jdcloud(let account): "jdcloud account=\(account.id)"
     case .json: "json"
     case .doh(let method): "doh \(method.rawValue)"
     case .table(let table): "table \(table.meaning)"

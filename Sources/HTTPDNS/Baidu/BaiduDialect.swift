@@ -14,7 +14,7 @@ public struct BaiduDialect: BatchDialect {
   /// Lifetime of a signature in seconds, as in the provider's mobile SDKs.
   static let signatureLifetime: Int64 = 300
 
-  private let account: Configuration.BaiduAccount
+  private let account: Configuration.SecretAccount
   private let path: String
   /// Each name costs one unit over HTTP and five over HTTPS. How a batch, or a name without addresses, is billed is not
   /// documented.
@@ -23,12 +23,11 @@ public struct BaiduDialect: BatchDialect {
   /// - Parameters:
   ///   - isEncrypted: whether transfers use HTTPS; only the price depends on it.
   ///   - path: begins with `/`.
-  public init(account: Configuration.BaiduAccount, isEncrypted: Bool, path: String = "/v4/resolve") {
+  public init(account: Configuration.SecretAccount, isEncrypted: Bool, path: String = "/v4/resolve") {
     self.account = account
     self.path = path
-    billing = Billing(
-      unitsPerTransfer: 0, unitsPerName: isEncrypted ? 5 : 1, isEstimate: true,
-      source: "Baidu Cloud HTTPDNS bills by resolutions, HTTPS at five times the price of HTTP")
+    billing = .byName(
+      isEncrypted ? 5 : 1, source: "Baidu Cloud HTTPDNS bills by resolutions, HTTPS at five times the price of HTTP")
   }
 
   /// Ten.
@@ -44,7 +43,7 @@ public struct BaiduDialect: BatchDialect {
     let names = batch.plainNames
     let expiry = String(unixTime + BaiduDialect.signatureLifetime)
     var target = QueryTarget(path: path)
-    target.add("account_id", encoding: account.accountID)
+    target.add("account_id", encoding: account.id)
     target.add("dn", plain: names)
     target.add("sign", plain: nameSignature(of: names, account.secret, expiry: expiry))
     target.add("t", plain: expiry)

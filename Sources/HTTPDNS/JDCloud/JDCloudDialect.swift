@@ -16,20 +16,12 @@ public struct JDCloudDialect: BatchDialect {
   /// `ret_code` of a name that is not in the account's list.
   static let notListed: UInt32 = 10_015
 
-  private let key: Secret
-  private let path: String
+  private let account: Configuration.SecretAccount
 
-  /// - Parameter path: begins with `/`; its second part is the account.
-  public init(account: Configuration.JDCloudAccount, path: String? = nil) {
-    key = account.key
-    self.path = path ?? account.path
-  }
+  public init(account: Configuration.SecretAccount) { self.account = account }
 
   /// Each name costs one unit. How a batch, HTTPS, or a name without addresses is billed is not documented.
-  public var billing: Billing {
-    Billing(
-      unitsPerTransfer: 0, unitsPerName: 1, isEstimate: true, source: "JD Cloud HTTPDNS bills by resolutions")
-  }
+  public var billing: Billing { .byName(1, source: "JD Cloud HTTPDNS bills by resolutions") }
 
   /// Ten; the service's own limit is not documented.
   public var mostNames: Int { 10 }
@@ -46,12 +38,12 @@ public struct JDCloudDialect: BatchDialect {
     precondition(batch.names.count <= mostNames && batch.types.count == 1, "more than a transfer may carry")
     let names = batch.plainNames
     let expiry = String(unixTime + JDCloudDialect.signatureLifetime)
-    var target = QueryTarget(path: path)
+    var target = QueryTarget(path: account.jdcloudPath)
     target.add("dn", plain: names)
     target.add("qt", plain: batch.types[0] == .a ? "A" : "AAAA")
     if let address = batch.clientAddress, !address.isIPv6 { target.add("ip", plain: address.description) }
     target.add("t", plain: expiry)
-    target.add("s", plain: nameSignature(of: names, key, expiry: expiry))
+    target.add("s", plain: nameSignature(of: names, account.secret, expiry: expiry))
     return HTTPRequest(method: .get, target: target.text)
   }
 

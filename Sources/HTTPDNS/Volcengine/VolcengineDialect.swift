@@ -18,7 +18,7 @@ public struct VolcengineDialect: BatchDialect {
   /// The value of `type` for both families.
   static let bothFamilies = "0"
 
-  private let account: Configuration.VolcengineAccount
+  private let account: Configuration.SecretAccount
   private let path: String
   /// Each name costs one unit over HTTP and five over HTTPS. How a batch, or a name without addresses, is billed is not
   /// documented.
@@ -27,12 +27,11 @@ public struct VolcengineDialect: BatchDialect {
   /// - Parameters:
   ///   - isEncrypted: whether transfers use HTTPS; only the price depends on it.
   ///   - path: begins with `/`.
-  public init(account: Configuration.VolcengineAccount, isEncrypted: Bool, path: String = "/resolve") {
+  public init(account: Configuration.SecretAccount, isEncrypted: Bool, path: String = "/resolve") {
     self.account = account
     self.path = path
-    billing = Billing(
-      unitsPerTransfer: 0, unitsPerName: isEncrypted ? 5 : 1, isEstimate: true,
-      source: "Volcengine HTTPDNS bills by resolutions, HTTPS at five times the price of HTTP")
+    billing = .byName(
+      isEncrypted ? 5 : 1, source: "Volcengine HTTPDNS bills by resolutions, HTTPS at five times the price of HTTP")
   }
 
   /// Ten; the service's own limit is not documented.
@@ -53,9 +52,9 @@ public struct VolcengineDialect: BatchDialect {
     let expiry = String((unixTime + VolcengineDialect.signatureLifetime) * 1000)
     var target = QueryTarget(path: path)
     target.add("domain", plain: names)
-    target.add("account_id", encoding: account.accountID)
+    target.add("account_id", encoding: account.id)
     let signature = VolcengineDialect.signature(
-      of: account.secretKey, [expiry, account.accountID, names, address ?? "", VolcengineDialect.bothFamilies])
+      of: account.secret, [expiry, account.id, names, address ?? "", VolcengineDialect.bothFamilies])
     target.add("sign", plain: signature)
     target.add("timestamp", plain: expiry)
     if let address { target.add("ip", plain: address) }

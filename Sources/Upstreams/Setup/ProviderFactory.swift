@@ -147,7 +147,7 @@ package struct ProviderFactory {
       return BaiduDialect(account: account, isEncrypted: isEncrypted, path: provider.path)
     case .volcengine(let account):
       return VolcengineDialect(account: account, isEncrypted: isEncrypted, path: provider.path)
-    case .jdcloud(let account): return JDCloudDialect(account: account, path: provider.path)
+    case .jdcloud(let account): return JDCloudDialect(account: account)
     case .json:
       return JSONDialect(flavour: JSONDialect.Flavour(host: provider.tlsName, path: provider.path), path: provider.path)
     case .doh(let method): return MessageDialect(method: method == .get ? .get : .post, path: provider.path)

@@ -335,10 +335,10 @@ final class LifeProvider: TestUpstream {
       case .json: JSONDialect(flavour: .generic, path: "/resolve")
       case .emas: EMASDialect(accountID: "1", secretKey: nil, isEncrypted: false)
       case .tencent: TencentDialect(account: .https(token: Secret("token"), id: nil))
-      case .jdcloud: JDCloudDialect(account: .init(accountID: "1", key: Secret("key")))
+      case .jdcloud: JDCloudDialect(account: .init(id: "1", secret: Secret("key")))
       case .volcengine:
-        VolcengineDialect(account: .init(accountID: "1", secretKey: Secret("secret")), isEncrypted: false)
-      case .baidu: BaiduDialect(account: .init(accountID: "1", secret: Secret("secret")), isEncrypted: false)
+        VolcengineDialect(account: .init(id: "1", secret: Secret("secret")), isEncrypted: false)
+      case .baidu: BaiduDialect(account: .init(id: "1", secret: Secret("secret")), isEncrypted: false)
       }
     var settings = Configuration.Provider.tested(name: "first")
     settings.fallbackOnEmpty = false
