@@ -37,8 +37,8 @@ extension Value {
 /// Whether the name of a key suggests that its value is a secret, or that people put one there by mistake.
 func holdsSecret(_ key: String) -> Bool {
   let key = key.lowercased()
-  // The id of an account is next to its secret and easily confused with it.
-  if key == "id" { return true }
+  // The id of an account or of an application is next to the secret and easily confused with it.
+  if key == "id" || key.hasSuffix("_id") { return true }
   return ["secret", "key", "token", "password", "passwd", "credential", "account", "auth"].contains { key.contains($0) }
 }
 
