@@ -84,9 +84,7 @@ extension BatchDialect {
   public var canCarryBothFamilies: Bool { true }
 
   /// A and AAAA. Names consist of letters, digits, hyphens and underscores; not the root.
-  public func serves(_ question: HTTPDNSQuestion) -> Bool {
-    (question.type == .a || question.type == .aaaa) && question.name.isPlain && !question.name.isRoot
-  }
+  public func serves(_ question: HTTPDNSQuestion) -> Bool { question.isForAddresses }
 
   /// The transfer of a batch of one question.
   public func request(for question: HTTPDNSQuestion, unixTime: Int64) -> HTTPRequest {

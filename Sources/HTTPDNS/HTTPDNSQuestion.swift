@@ -27,3 +27,9 @@ public struct HTTPDNSQuestion: Hashable, Sendable {
     self.clientSubnet = clientSubnet
   }
 }
+
+extension HTTPDNSQuestion {
+  /// Whether it is one for services that have nothing but addresses: A or AAAA, and a name of letters, digits, hyphens
+  /// and underscores; not the root.
+  var isForAddresses: Bool { (type == .a || type == .aaaa) && name.isPlain && !name.isRoot }
+}
