@@ -2,20 +2,7 @@
 
 import Configuration
 import DNSWire
-
-/// A server that a provider announces to its clients.
-public struct ListedServer: Hashable, Sendable {
-  /// The address or name to connect to.
-  public var host: Host
-  /// The port; nil means the default port of the scheme.
-  public var port: UInt16?
-
-  /// Without a port it has the default port of the scheme.
-  public init(_ host: Host, port: UInt16? = nil) {
-    self.host = host
-    self.port = port
-  }
-}
+import HTTPMessage
 
 /// The list at `auto.sdk.alidns.com`: SRV records (RFC 2782) whose targets are not host names. The last label of a
 /// target states what the rest encodes (github.com/aliyun/alibaba-pdns-sdk-c): `192.0.2.53.ipv4.`,
@@ -96,5 +83,34 @@ public struct ServerList: Hashable, Sendable {
       default: return nil
       }
     }
+  }
+}
+
+/// Requests the list. No client's account is involved.
+public struct AliDNSServerList: ServerListSource {
+  private let dialect: AliDNSDialect
+
+  /// The account that the provider's own software uses to request the list.
+  private static let account = "uid=9999"
+
+  /// - Parameters:
+  ///   - path: that of questions; begins with `/`.
+  ///   - isEncrypted: whether transfers use HTTPS.
+  public init(path: String, isEncrypted: Bool) {
+    let path = path + (path.contains("?") ? "&" : "?") + AliDNSServerList.account
+    dialect = AliDNSDialect(account: nil, isEncrypted: isEncrypted, path: path)
+  }
+
+  /// False: every server has the service's name.
+  public var hasOwnHosts: Bool { false }
+
+  /// A question for SRV records, unsigned.
+  public func request(unixTime: Int64) -> HTTPRequest { dialect.request(for: ServerList.question, unixTime: unixTime) }
+
+  public func list(
+    from response: HTTPResponse
+  ) throws(HTTPDNSFailure) -> (servers: [ListedServer], lifetime: Duration) {
+    let list = try ServerList(dialect.answer(to: ServerList.question, from: response))
+    return (list.servers, .seconds(list.lifetime))
   }
 }

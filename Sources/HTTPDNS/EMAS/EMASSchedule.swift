@@ -66,6 +66,23 @@ public struct EMASSchedule: Sendable {
   }
 }
 
+extension EMASSchedule: ServerListSource {
+  /// True: the list is stored, and one that was forged on the path would outlive it.
+  public var isAlwaysEncrypted: Bool { true }
+
+  /// False: the provider advises against the permanent use of boot addresses.
+  public var keepsConfiguredServers: Bool { false }
+
+  public func request(unixTime: Int64) -> HTTPRequest { request }
+
+  public func list(
+    from response: HTTPResponse
+  ) throws(HTTPDNSFailure) -> (servers: [ListedServer], lifetime: Duration) {
+    let servers = try servers(from: response)
+    return (servers, servers.isEmpty ? EMASSchedule.retryInterval : EMASSchedule.refreshInterval)
+  }
+}
+
 extension EMASSchedule: Concealed {
   /// A fixed name, without the account.
   public var description: String { "emas schedule" }

@@ -11,14 +11,6 @@ import HTTPMessage
 import Logging
 import Persistence
 
-/// The source of a list of servers, in the provider's dialect.
-protocol ServerListSource: Sendable {
-  /// Composes the transfer that requests the list.
-  func request(unixTime: Int64) -> HTTPRequest
-  /// Parses the list and its lifetime. An empty list means that the service is switched off.
-  func list(from response: HTTPResponse) throws(HTTPDNSFailure) -> (servers: [ListedServer], lifetime: Duration)
-}
-
 /// Maintains the list of a provider's servers.
 final class ServerSchedule {
   private let source: any ServerListSource
@@ -169,34 +161,5 @@ final class ServerSchedule {
       if let address = IPAddress(text: fields[0]) { return ListedServer(.address(address), port: UInt16(fields[1])) }
       return DomainName(text: fields[0]).map { ListedServer(.name($0), port: UInt16(fields[1])) }
     }
-  }
-}
-
-extension EMASSchedule: ServerListSource {
-  func request(unixTime: Int64) -> HTTPRequest { request }
-
-  func list(from response: HTTPResponse) throws(HTTPDNSFailure) -> (servers: [ListedServer], lifetime: Duration) {
-    let servers = try servers(from: response)
-    return (servers, servers.isEmpty ? EMASSchedule.retryInterval : EMASSchedule.refreshInterval)
-  }
-}
-
-/// The list that Alibaba Cloud DNS publishes as SRV records. No client's account is involved.
-struct AliDNSServerList: ServerListSource {
-  private let dialect: AliDNSDialect
-
-  /// The account that the provider's own software uses to request the list.
-  private static let account = "uid=9999"
-
-  init(path: String, isEncrypted: Bool) {
-    let path = path + (path.contains("?") ? "&" : "?") + AliDNSServerList.account
-    dialect = AliDNSDialect(account: nil, isEncrypted: isEncrypted, path: path)
-  }
-
-  func request(unixTime: Int64) -> HTTPRequest { dialect.request(for: ServerList.question, unixTime: unixTime) }
-
-  func list(from response: HTTPResponse) throws(HTTPDNSFailure) -> (servers: [ListedServer], lifetime: Duration) {
-    let list = try ServerList(dialect.answer(to: ServerList.question, from: response))
-    return (list.servers, .seconds(list.lifetime))
   }
 }

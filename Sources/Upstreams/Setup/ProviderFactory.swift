@@ -74,16 +74,15 @@ package struct ProviderFactory {
   }
 
   /// Creates a provider that fetches the list of its servers from boot servers, which answer questions as well until it has
-  /// come; those of Alibaba Cloud DNS also after that, as the last ones.
+  /// come, and as the last ones also after that if the source keeps them.
   private func scheduled(
     _ provider: Configuration.Provider, _ counters: SharedProviderCounters, by source: any ServerListSource,
     identity: String,
     bootServers: [ProviderServer]
   ) throws(HTTPSetupError) -> HTTPDNSProvider {
     let (note, name) = (note, provider.name)
-    let isEMAS = if case .emas = provider.kind { true } else { false }
     var listServers = bootServers
-    if isEMAS, provider.scheme == .http {
+    if source.isAlwaysEncrypted, provider.scheme == .http {
       listServers = []
       for server in provider.servers { listServers.append(try make(server.ofSchedule, of: provider)) }
     }
@@ -100,13 +99,13 @@ package struct ProviderFactory {
       schedule: schedule, certificateClock: certificateClock, note: note)
     schedule.onList = { [weak scheduled] listed in
       let servers = listed.compactMap { server in
-        // EMAS over http wants the address in Host.
         let server = Configuration.Server(
           host: server.host, port: server.port ?? provider.scheme.defaultPort, scheme: provider.scheme,
-          tlsName: isEMAS && provider.scheme == .http ? server.host.text : provider.tlsName, path: provider.path)
+          tlsName: source.hasOwnHosts && provider.scheme == .http ? server.host.text : provider.tlsName,
+          path: provider.path)
         return try? make(server, of: provider)
       }
-      scheduled?.health.use(servers + (isEMAS ? [] : bootServers))
+      scheduled?.health.use(servers + (source.keepsConfiguredServers ? bootServers : []))
     }
     return scheduled
   }
