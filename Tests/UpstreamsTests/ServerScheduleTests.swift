@@ -1,5 +1,6 @@
 // ServerScheduleTests.swift -- a provider that lists its servers: when the list is fetched, saved, and no longer valid.
 
+import Ciphers
 import Configuration
 import DNSWire
 import EventLoop
@@ -49,18 +50,20 @@ import Testing
   /// A provider whose boot servers give lists by these transports, and this result to questions.
   private func provider(
     _ boot: [ScriptedTransport], answering result: HTTPResult = .refused, identity: String = "100000 http cn",
-    file: StateFile? = nil, attemptsBeforeSwitch: Int = 1, listTimeout: Duration = .seconds(2)
+    file: StateFile? = nil, attemptsBeforeSwitch: Int = 1, listTimeout: Duration = .seconds(2),
+    source: any ServerListSource = EMASSchedule(accountID: "100000"),
+    dialect: any Dialect = EMASDialect(accountID: "100000", secretKey: nil, isEncrypted: false)
   ) -> HTTPDNSProvider {
     let questions = ScriptedTransport(on: loop) { _ in (result, .milliseconds(10)) }
     let schedule = ServerSchedule(
-      EMASSchedule(accountID: "100000"), of: .tested(name: "first"), identity: identity,
+      source, of: .tested(name: "first"), identity: identity,
       bootServers: boot.enumerated().map { number, transport in
         ProviderServer("boot\(number)", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in transport }
       }, file: file, timeout: listTimeout, loop: loop
     ) { [notes] in notes.add($1) }
     let provider = HTTPDNSProvider(
       Configuration.Provider.tested(name: "first", attemptsBeforeSwitch: attemptsBeforeSwitch),
-      dialect: EMASDialect(accountID: "100000", secretKey: nil, isEncrypted: false),
+      dialect: dialect,
       servers: [ProviderServer("boot", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in questions }], loop: loop,
       schedule: schedule
     ) { [notes] in notes.add($1) }
@@ -252,6 +255,39 @@ import Testing
     #expect(try ask(provider).get().server == "198.51.100.1")
     #expect(
       eventually { file().read(limit: 4096) == Array("httpdnsd servers 1 100000 http cn\n198.51.100.1 -\n".utf8) })
+  }
+
+  /// A list whose request may be signed by the time, and which a service refuses by 401.
+  private struct SignedList: ServerListSource {
+    var isSigned = true
+
+    func request(unixTime: Int64) -> HTTPRequest { HTTPRequest(target: isSigned ? "/list?t=\(unixTime)" : "/list") }
+
+    func list(
+      from response: HTTPResponse
+    ) throws(HTTPDNSFailure) -> (servers: [ListedServer], lifetime: Duration) {
+      guard response.status == 200 else { throw .authentication }
+      return ([ListedServer(.address(IPAddress(text: "198.51.100.1")!))], .seconds(600))
+    }
+  }
+
+  @Test func `a signed request for the list is repeated once if its refusal corrects the clock`() {
+    let start = loop.wallTime
+    let dialect = JDCloudDialect(account: .init(id: "1", secret: Secret("key")))
+    func sent(_ source: SignedList, ahead: @escaping (Int) -> Int64?) -> [String] {
+      let boot = boot { number in
+        .response(HTTPResponse(status: ahead(number) == nil ? 200 : 401, date: ahead(number).map { start + $0 }))
+      }
+      let provider = provider([boot], source: source, dialect: dialect)
+      provider.start()
+      loop.settle()
+      loop.advance(by: .milliseconds(100))
+      return boot.sent.map(\.request.target)
+    }
+    #expect(sent(SignedList()) { $0 == 0 ? 7200 : nil } == ["/list?t=\(start)", "/list?t=\(start + 7200)"])
+    #expect(sent(SignedList()) { Int64($0 + 1) * 3600 } == ["/list?t=\(start)", "/list?t=\(start + 3600)"])
+    #expect(sent(SignedList()) { _ in 0 } == ["/list?t=\(start)"], "the clock was right")
+    #expect(sent(SignedList(isSigned: false)) { _ in 7200 } == ["/list"])
   }
 
   @Test func `an empty list of servers puts the provider aside until one has servers`() throws {

@@ -70,6 +70,11 @@ final class HTTPDNSProvider: ConfiguredUpstream {
     health = ProviderHealth(settings, servers, schedule, counters, on: loop, note: note)
     limits = ProviderLimits(settings, ledger, counters, on: loop, note: note)
     timeRequests = TimeRequests(certificateClock)
+    schedule?.clockOffset = { [weak self] in self?.clock.offset ?? 0 }
+    schedule?.onRefusal = { [weak self] refusal, server in
+      self?.noteDate(of: refusal, from: server)
+      self?.learnTime(from: refusal, of: server)
+    }
   }
 
   // MARK: The life of a provider
@@ -341,7 +346,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
       return .failure(failure)
     case .response(let response):
       counters.values.roundTrips.observe(loop.preciseNow - begin)
-      if let date = response.date { clock.note(date, isAuthenticated: server.isVerified, wallTime: loop.wallTime) }
+      noteDate(of: response, from: server)
       do throws(HTTPDNSFailure) {
         let replies = ProviderReplies(server: server.description, results: try results(asked, response))
         let count = replies.results.count {
@@ -379,6 +384,11 @@ final class HTTPDNSProvider: ConfiguredUpstream {
     let code = dialect.errorCode(in: response).map { "\"\($0)\"" }
     guard let line = undecided.refused(because: code ?? "HTTP status \(response.status)", by: settings) else { return }
     note(.warning, line)
+  }
+
+  private func noteDate(of response: HTTPResponse, from server: ProviderServer) {
+    guard let date = response.date else { return }
+    clock.note(date, isAuthenticated: server.isVerified, wallTime: loop.wallTime)
   }
 
   /// Corrects the clock by a refusal that has the service's own time, or that may teach it over http. `Date` over https has

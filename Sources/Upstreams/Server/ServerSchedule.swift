@@ -24,6 +24,10 @@ final class ServerSchedule {
   private let note: ProviderNote
   /// Called with each new list; an empty list switches the provider off.
   var onList: ([ListedServer]) -> Void = { _ in }
+  /// Seconds by which the provider's clock, which signatures need, is ahead of the machine's.
+  var clockOffset: () -> Int64 = { 0 }
+  /// Called with a refusal that may be due to the time of its request: it may correct that clock.
+  var onRefusal: (HTTPResponse, ProviderServer) -> Void = { _, _ in }
   private var isStarted = false
   private var servers: [ListedServer] = []
   private var refreshing: Task<Void, Never>?
@@ -105,8 +109,7 @@ final class ServerSchedule {
         (reason, remedy) = ("\(server): \(ProviderServer.notFound)", "")
         continue
       }
-      let request = source.request(unixTime: loop.wallTime)
-      switch await transport.send(request, timeout: timeout) {
+      switch await send(to: server, transport) {
       case .failure(let failure):
         server.connectionFailed(now: loop.now)
         (reason, remedy) = ("\(server): \(failure)", failure.remedy(provider))
@@ -133,6 +136,24 @@ final class ServerSchedule {
       "no list of the provider's servers: \(reason); asked for again in \(pause.components.seconds) s"
         + (remedy.isEmpty ? "" : "; \(remedy)"))
     return pause
+  }
+
+  /// Requests the list; once more if the refusal has corrected the clock and the request depends on it.
+  private func send(to server: ProviderServer, _ transport: any HTTPTransport) async -> HTTPResult {
+    let offset = clockOffset()
+    let request = source.request(unixTime: loop.wallTime + offset)
+    let result = await transport.send(request, timeout: timeout)
+    guard case .response(let response) = result else { return result }
+    do throws(HTTPDNSFailure) {
+      _ = try source.list(from: response)
+      return result
+    } catch {
+      guard error.mayBeTheClock else { return result }
+      onRefusal(response, server)
+    }
+    let repetition = source.request(unixTime: loop.wallTime + clockOffset())
+    guard clockOffset() != offset, repetition != request else { return result }
+    return await transport.send(repetition, timeout: timeout)
   }
 
   private func take(_ servers: [ListedServer]) {
