@@ -216,6 +216,28 @@ public struct JDCloudBodyProperty: Property {
   }
 }
 
+/// UCloud. The input is the body, of an answer or of a list of nodes.
+public struct UCloudBodyProperty: Property {
+  /// The fuzz target.
+  public static let name = "UCloudBody"
+  private let dialect = UCloudDialect(account: .init(id: "1", secret: Secret("secret")))
+  private let nodes = UCloudNodes(account: .init(id: "1", secret: Secret("secret")))
+
+  /// With whatever it needs set up.
+  public init() {}
+
+  /// Throws what does not hold for the input.
+  public func check(_ input: [UInt8]) throws(Violation) {
+    for status in [200, 401, 404] {
+      let response = HTTPResponse(status: status, contentType: "application/json", body: input)
+      for type in [RecordType.a, .aaaa] { try check(dialect, type, response) }
+      try require(dialect.errorCode(in: response).map(isOneLine) ?? true, "an error code of several lines")
+      guard let list = try? nodes.list(from: response) else { continue }
+      try require(status == 200 && (1...16).contains(list.servers.count), "a list of \(list.servers.count) nodes")
+    }
+  }
+}
+
 /// Self-built tables. The input is the table.
 public struct TableBodyProperty: Property {
   /// The fuzz target.

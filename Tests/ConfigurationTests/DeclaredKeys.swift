@@ -59,7 +59,7 @@ func declaredTables() throws -> [DeclaredTable] {
     ("alidns", ["Providers/Kinds/AliDNS"], nil), ("tencent", ["Providers/Kinds/Tencent"], nil),
     ("emas", ["Providers/Kinds/EMAS"], nil), ("baidu", ["Providers/Kinds/Baidu"], nil),
     ("volcengine", ["Providers/Kinds/Volcengine"], nil),
-    ("jdcloud", ["Providers/Kinds/JDCloud"], nil),
+    ("jdcloud", ["Providers/Kinds/JDCloud"], nil), ("ucloud", ["Providers/Kinds/UCloud"], nil),
     ("json", ["Providers/Kinds/DoH"], nil),
     ("doh", ["Providers/Kinds/DoH"], nil), ("table", ["Providers/Kinds/Table"], nil),
     ("localdns", ["Sections/LocalDNS"], \.localDNS), ("cache", ["Sections/Cache"], \.cache),

@@ -52,6 +52,12 @@ private struct FurtherKind: CustomTestStringConvertible {
       expected: .jdcloud(.init(id: "123456", secret: Secret("TopSecret01"))), meaning: "jdcloud account=123456",
       servers: ["http://103.224.222.208:80/v1/123456/d as 103.224.222.208"],
       otherServers: ["https://103.224.222.208:443/v1/123456/d as 103.224.222.208"]),
+    FurtherKind(
+      kind: "ucloud", keys: [("auth_id", "auth_id = \"abc-0001\""), ("auth_secret", "auth_secret_env = \"SECRET\"")],
+      expected: .ucloud(.init(id: "abc-0001", secret: Secret("TopSecret01")), appID: nil, isScheduled: true),
+      meaning: "ucloud account=abc-0001 app=- schedule=true",
+      servers: ["http://httpdns.ucloud.cn:80/abc-0001/resolve as httpdns.ucloud.cn"],
+      otherServers: ["https://httpdns.ucloud.cn:443/abc-0001/resolve as httpdns.ucloud.cn"]),
   ]
 }
 
@@ -98,6 +104,17 @@ private func `a further kind warns of http that leaves the machine, and of a sec
   let inline = kind.text.replacing(secret.line, with: "\(secret.name) = \"TopSecret01\"")
   let lines = warnings("[[provider]]\n\(inline)", environment: secrets)
   #expect(lines.contains { $0.contains(secret.name) } && !lines.contains { $0.contains("TopSecret01") })
+}
+
+@Test func `UCloud's application and the use of its nodes can be set`() throws {
+  let ucloud = try #require(FurtherKind.all.first { $0.kind == "ucloud" }).text
+  let account = Configuration.SecretAccount(id: "abc-0001", secret: Secret("TopSecret01"))
+  let set = try provider(ucloud + "\napp_id = \"com.example.app\"\nschedule = false").kind
+  #expect(set == .ucloud(account, appID: "com.example.app", isScheduled: false))
+  #expect(set.meaning == "ucloud account=abc-0001 app=com.example.app schedule=false" && !set.listsServers)
+  #expect(try provider(ucloud + "\napp_id = \"\"").kind == .ucloud(account, appID: nil, isScheduled: true))
+  #expect(try provider(ucloud).kind.listsServers)
+  #expect(refusals(ucloud + "\napp_id = \"a b\"").count == 1)
 }
 
 @Test func `a family leaves Baidu's address of that family`() throws {

@@ -34,7 +34,7 @@ private func withoutSecretFiles(_ text: some StringProtocol) -> String {
 private let secrets = [
   "access_key_secret": "secret", "token": "4711", "key": "0123456789abcdef", "secret_key": "0123456789abcdef",
   "aes_secret_key": "0123456789abcdef0123456789abcdef", "report_token": "0123456789abcdef",
-  "secret": "0123456789abcdef0123456789abcdef", "password": "password",
+  "secret": "0123456789abcdef0123456789abcdef", "password": "password", "auth_secret": "secret",
 ]
 
 /// The least that makes each of the providers that the sample file shows as comments, in their order.
@@ -47,6 +47,7 @@ private let least = [
   "kind = \"baidu\"\naccount_id = \"100001\"\nsecret_env = \"secret\"",
   "kind = \"volcengine\"\naccount_id = \"2100000001\"\nsecret_key_env = \"secret_key\"",
   "kind = \"jdcloud\"\naccount_id = \"123456\"\nkey_env = \"key\"",
+  "kind = \"ucloud\"\nauth_id = \"abc-0001\"\nauth_secret_env = \"auth_secret\"",
   "kind = \"table\"\nurl = \"https://192.0.2.10/table.json\"\nhost = \"table.example.com\"",
   "kind = \"json\"", "kind = \"doh\"",
 ]

@@ -14,15 +14,18 @@ private enum Canary {
   static let baidu = "CanaryBaidu7f3a9"
   static let volcengine = "CanaryVolc7f3a9"
   static let jdcloud = "CanaryJd7f3a9"
+  static let ucloud = "CanaryUc7f3a9"
 
   /// What must not be seen: the secrets, the octets behind hexadecimal digits, and what is sent in their place.
   static let traces: [String] = {
-    let secrets = [token, aesKey, desKey, emas, sealed, baidu, volcengine, jdcloud]
+    let secrets = [token, aesKey, desKey, emas, sealed, baidu, volcengine, jdcloud, ucloud]
     let texts = secrets.map { Array($0.utf8) }
     let encoded =
       texts.map { $0.map { String($0, radix: 16) }.joined() }
       + (texts + [emas, sealed].map(octets)).map { Data($0).base64EncodedString() }
-    return (secrets + encoded).map { $0.lowercased() } + ["token=", "&s=", "?s=", "sign=", "&dn=", "?dn=", "&enc="]
+    return (secrets + encoded).map { $0.lowercased() } + [
+      "token=", "&s=", "?s=", "sign=", "&dn=", "?dn=", "&enc=", "authorization", "md5 ",
+    ]
   }()
 
   private static func octets(_ digits: String) -> [UInt8] {
@@ -88,8 +91,16 @@ private enum Canary {
         servers = ["\(simulator.http)"]
         account_id = "123456"
         key = "\(Canary.jdcloud)"
+        """),
+      Settings.provider(
+        "ucloud",
+        """
+        name = "p8"
+        servers = ["\(simulator.http)"]
+        auth_id = "abc-0001"
+        auth_secret = "\(Canary.ucloud)"
         """))
-    settings.more = (0..<8).map { index in
+    settings.more = (0..<9).map { index in
       "[[rule]]\nnames = [\"n\(index).bench.example\"]\nuse = \"p\(index)\"\nfallback = \"never\""
     }.joined(separator: "\n")
     return settings.text.replacing("level = \"debug\"", with: "level = \"trace\"")
@@ -102,6 +113,7 @@ private enum Canary {
         "--tencent-token", Canary.token, "--tencent-aes-key", Canary.aesKey, "--tencent-des-key", Canary.desKey,
         "--emas-secret", Canary.emas, "--emas-aes-secret", Canary.sealed, "--secret", "baidu=\(Canary.baidu)",
         "--secret", "volcengine=\(Canary.volcengine)", "--secret", "jdcloud=\(Canary.jdcloud)",
+        "--secret", "ucloud=\(Canary.ucloud)",
       ]
       let isRight = account == "the right secrets"
       let simulator = try lab.simulator(isRight ? right : [], https: true)
@@ -118,11 +130,11 @@ private enum Canary {
       for fault in faults {
         try simulator.clearFaults()
         if !fault.isEmpty {
-          for path in ["/d", "/v2/d", "/100000/sign_d", "/v4/resolve", "/resolve", "/v1/123456/d"] {
+          for path in ["/d", "/v2/d", "/100000/sign_d", "/v4/resolve", "/resolve", "/v1/123456/d", "/abc-0001/"] {
             try simulator.fault("kind=\(fault)&path=\(path)")
           }
         }
-        for index in 0..<8 {
+        for index in 0..<9 {
           let reply = try ask(daemon.address, "n\(index).bench.example")
           if fault.isEmpty, isRight { #expect(reply.data == ["198.18.0.\(index)"]) }
         }

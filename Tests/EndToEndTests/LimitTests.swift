@@ -13,7 +13,7 @@ import Testing
   @Test(arguments: [
     ("emas, v1 over HTTP", 3, 3), ("emas, v1 over HTTPS", 15, 3), ("emas, v2 gcm over HTTPS", 17, 3),
     ("tencent, aes over HTTP", 2, 2), ("baidu over HTTPS", 15, 3), ("volcengine over HTTP", 3, 3),
-    ("jdcloud over HTTP", 3, 3),
+    ("jdcloud over HTTP", 3, 3), ("ucloud over HTTP", 3, 3),
   ])
   func `when the day's units are spent the next provider serves, also after a restart`(
     _ title: String, _ units: Int, _ transfers: Int

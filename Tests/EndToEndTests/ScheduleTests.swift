@@ -1,4 +1,4 @@
-// ScheduleTests.swift -- lists of servers, EMAS's and Alibaba's: asked for once, kept beyond a restart, empty where switched off.
+// ScheduleTests.swift -- lists of servers that services publish: asked for once, kept beyond a restart, switched off.
 
 import DNSWire
 import Foundation
@@ -125,6 +125,79 @@ import Testing
       try listed.fault("kind=status&code=500")
       #expect(try ask(daemon.address, "boot.bench.example").data == ["192.0.2.99"])
       #expect(try boot.count.transfers == 2)
+    }
+  }
+
+  private static func ucloud(_ base: Address, _ more: String = "") -> String {
+    Settings.provider(
+      "ucloud",
+      """
+      servers = ["\(base)"]
+      auth_id = "abc-0001"
+      auth_secret = "UcloudSecret01"
+      \(more)
+      """)
+  }
+
+  @Test func `kind ucloud asks the nodes first, the base behind them, and keeps the list beyond a restart`() throws {
+    try withLab { lab in
+      let node = try lab.simulator()
+      let base = try lab.simulator("--setting", "ucloud-nodes=\(node.http)")
+      for simulator in [node, base] { try simulator.setZone("boot.bench.example. 300 A 192.0.2.99") }
+      let text = Settings(ScheduleTests.ucloud(base.http, "app_id = \"com.example.app\"")).text
+      let environment = ["STATE_DIRECTORY": lab.folder.path]
+      let daemon = try lab.daemon(text, environment: environment)
+      try eventually("the list on disk") {
+        FileManager.default.fileExists(atPath: "\(lab.folder.path)/servers-ucloud") ? true : nil
+      }
+      let asked = try base.requests
+      #expect(asked.map(\.path) == ["/abc-0001/service"] && asked[0].verified == true && asked[0].units == 0)
+      #expect(asked[0].parameters["app_id"] == "com.example.app")
+      #expect(try ask(daemon.address, "boot.bench.example").data == ["192.0.2.99"])
+      let served = try node.requests
+      #expect(served.map(\.path) == ["/abc-0001/resolve"] && served[0].verified == true)
+      #expect(served[0].host == "\(node.http)", "a node is addressed as the list names it")
+      #expect(try base.count.transfers == 1)
+      daemon.end()
+      // Without the base the list of the last run serves, and a dead node leads back to the base.
+      try base.fault("kind=status&code=500&path=/abc-0001/service")
+      let later = try lab.daemon(text, environment: environment)
+      #expect(try ask(later.address, "boot.bench.example").data == ["192.0.2.99"])
+      #expect(try node.count.transfers == 2)
+      later.end()
+      node.process.end()
+      let last = try lab.daemon(text, environment: environment)
+      #expect(try ask(last.address, "boot.bench.example").data == ["192.0.2.99"])
+      #expect(try base.requests.last?.path == "/abc-0001/resolve")
+    }
+  }
+
+  @Test func `with a clock two hours off UCloud's list and names cost one more transfer together`() throws {
+    try withLab { lab in
+      let node = try lab.simulator("--clock-offset", "7200")
+      let base = try lab.simulator("--setting", "ucloud-nodes=\(node.http)", "--clock-offset", "7200")
+      let daemon = try lab.daemon(
+        Settings(ScheduleTests.ucloud(base.http)).text, environment: ["STATE_DIRECTORY": lab.folder.path])
+      try eventually("the list on disk") {
+        FileManager.default.fileExists(atPath: "\(lab.folder.path)/servers-ucloud") ? true : nil
+      }
+      for index in 0..<3 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
+      #expect(try base.requests.map(\.status) == [401, 200])
+      #expect(try node.requests.map(\.status) == [200, 200, 200])
+      daemon.end()
+      #expect(!daemon.log.contains("no list of the provider's servers"))
+    }
+  }
+
+  @Test(arguments: ["kind=status&code=500", "kind=html", "kind=cut", "kind=reset", "kind=body&code=401&text=%7B%7D"])
+  func `without a list of nodes UCloud's base answers`(fault: String) throws {
+    try withLab { lab in
+      let base = try lab.simulator()
+      try base.fault("path=/abc-0001/service&\(fault)")
+      let daemon = try lab.daemon(
+        Settings(ScheduleTests.ucloud(base.http)).text, environment: ["STATE_DIRECTORY": lab.folder.path])
+      try daemon.waitForLog("no list of the provider's servers")
+      for index in 0..<3 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
     }
   }
 }

@@ -54,6 +54,14 @@ import Testing
       ("kind = \"baidu\"\naccount_id = \"139450\"\nsecret = \"canarycanary\"", "baidu account=139450"),
       ("kind = \"volcengine\"\naccount_id = \"7\"\nsecret_key = \"canarycanary\"", "volcengine account=7"),
       ("kind = \"jdcloud\"\naccount_id = \"7\"\nkey = \"canarycanary\"", "jdcloud account=7"),
+      (
+        "kind = \"ucloud\"\nauth_id = \"7\"\nauth_secret = \"canarycanary\"",
+        "ucloud account=7 app=- schedule=true"
+      ),
+      (
+        "kind = \"ucloud\"\nauth_id = \"7\"\nauth_secret = \"canarycanary\"\napp_id = \"a\"\nschedule = false",
+        "ucloud account=7 app=a schedule=false"
+      ),
       ("kind = \"json\"\nurl = \"https://192.0.2.1/resolve\"", "json"),
       ("kind = \"doh\"\nurl = \"https://192.0.2.1/dns-query\"", "doh post"),
       ("kind = \"doh\"\nurl = \"https://192.0.2.1/dns-query\"\nmethod = \"get\"", "doh get"),

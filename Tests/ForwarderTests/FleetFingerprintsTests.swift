@@ -68,8 +68,11 @@ import Testing
     for more in ["region = \"sg\"", "schedule = false", "secret_key = \"0123456789abcdef0123456789abcdef\""] {
       #expect(try account(emas) == account(emas + more + "\n"), "\(more)")
     }
-    for (kind, key) in [("baidu", "secret"), ("volcengine", "secret_key"), ("jdcloud", "key")] {
-      let text = "[[provider]]\nkind = \"\(kind)\"\naccount_id = \"1\"\n\(key) = \"canary\"\n"
+    for (kind, id, key) in [
+      ("baidu", "account_id", "secret"), ("volcengine", "account_id", "secret_key"), ("jdcloud", "account_id", "key"),
+      ("ucloud", "auth_id", "auth_secret"),
+    ] {
+      let text = "[[provider]]\nkind = \"\(kind)\"\n\(id) = \"1\"\n\(key) = \"canary\"\n"
       #expect(try account(text) == account(text.replacing("canary", with: "other") + "units_per_day = 7\n"))
       #expect(try account(text) != account(text.replacing("\"1\"", with: "\"2\"")))
     }

@@ -31,6 +31,10 @@ import Testing
     (.baidu(.init(id: "1", secret: secret)), "check account_id and secret"),
     (.volcengine(.init(id: "1", secret: secret)), "check account_id and secret_key"),
     (.jdcloud(.init(id: "1", secret: secret)), "check account_id and key"),
+    (
+      .ucloud(.init(id: "1", secret: secret), appID: nil, isScheduled: true),
+      "check auth_id, auth_secret and app_id"
+    ),
     (.json, "check url or servers, and whether the service admits this client"),
     (.doh(method: .post), "check url or servers, and whether the service admits this client"),
   ]
@@ -89,7 +93,7 @@ import Testing
       let keys =
         switch kind {
         case .json, .doh, .table: "url"
-        case .alidns, .emas, .baidu, .volcengine, .jdcloud: "scheme"
+        case .alidns, .emas, .baidu, .volcengine, .jdcloud, .ucloud: "scheme"
         case .tencent: "cipher, scheme"
         }
       for failure in [
@@ -107,7 +111,7 @@ import Testing
       let place =
         switch kind {
         case .json, .doh, .table: "url or servers"
-        case .alidns, .tencent, .emas, .baidu, .volcengine, .jdcloud: "servers"
+        case .alidns, .tencent, .emas, .baidu, .volcengine, .jdcloud, .ucloud: "servers"
         }
       let (direct, proxied) = (provider(kind), provider(kind, proxy: "http://192.0.2.3:3128"))
       #expect(HTTPDNSFailure.status(400).remedy(direct) == "check \(place), then the provider's other keys")

@@ -18,6 +18,9 @@ extension Configuration {
     case volcengine(SecretAccount)
     /// JD Cloud HTTPDNS.
     case jdcloud(SecretAccount)
+    /// UCloud HTTPDNS. With `appID`, the account is that of an application; if it is scheduled, the nodes that the
+    /// service names are tried before the configured servers.
+    case ucloud(SecretAccount, appID: String?, isScheduled: Bool)
     /// The JSON API of Google and Cloudflare.
     case json
     /// DNS over HTTPS (DoH, RFC 8484).
@@ -29,7 +32,7 @@ extension Configuration {
 
 /// The values of `kind`.
 enum ProviderKindName: String, CaseIterable {
-  case alidns, tencent, emas, baidu, volcengine, jdcloud, json, doh, table
+  case alidns, tencent, emas, baidu, volcengine, jdcloud, ucloud, json, doh, table
 
   /// The keys that not every kind has, by kind.
   private static let ownKeys: [String: [String]] = {
@@ -54,6 +57,7 @@ extension Configuration.Provider {
     case .baidu: readBaidu(from: reader)
     case .volcengine: readVolcengine(from: reader)
     case .jdcloud: readJDCloud(from: reader)
+    case .ucloud: readUCloud(from: reader)
     case .json: readJSON(from: reader)
     case .doh: readDoH(from: reader)
     case .table: readTable(from: reader)
@@ -74,6 +78,7 @@ extension Configuration.ProviderKind {
     case .baidu: ["account_id", "secret"]
     case .volcengine: ["account_id", "secret_key"]
     case .jdcloud: ["account_id", "key"]
+    case .ucloud: ["auth_id", "auth_secret", "app_id"]
     case .json, .doh, .table: []
     }
   }
@@ -88,6 +93,7 @@ extension Configuration.ProviderKind {
     case .baidu(let account): "baidu \(account.id)"
     case .volcengine(let account): "volcengine \(account.id)"
     case .jdcloud(let account): "jdcloud \(account.id)"
+    case .ucloud(let account, _, _): "ucloud \(account.id)"
     case .json, .doh, .table: nil
     }
   }
@@ -98,7 +104,7 @@ extension Configuration.ProviderKind {
   /// The keys that say where the provider is, the most likely one first.
   package var placeKeys: [String] {
     switch self {
-    case .alidns, .tencent, .emas, .baidu, .volcengine, .jdcloud: ["servers"]
+    case .alidns, .tencent, .emas, .baidu, .volcengine, .jdcloud, .ucloud: ["servers"]
     case .json, .doh, .table: ["url", "servers"]
     }
   }
@@ -106,7 +112,7 @@ extension Configuration.ProviderKind {
   /// The keys that decide between http and https, besides the ports in `servers`.
   package var schemeKeys: [String] {
     switch self {
-    case .alidns, .emas, .baidu, .volcengine, .jdcloud: ["scheme"]
+    case .alidns, .emas, .baidu, .volcengine, .jdcloud, .ucloud: ["scheme"]
     case .tencent: ["cipher", "scheme"]
     case .json, .doh, .table: ["url"]
     }
@@ -115,7 +121,7 @@ extension Configuration.ProviderKind {
   /// The keys that say for which name the servers' certificates are.
   package var nameKeys: [String] {
     switch self {
-    case .alidns, .tencent, .emas, .baidu, .volcengine, .jdcloud, .json, .doh: ["tls_name"]
+    case .alidns, .tencent, .emas, .baidu, .volcengine, .jdcloud, .ucloud, .json, .doh: ["tls_name"]
     case .table: ["host"]
     }
   }
@@ -123,7 +129,7 @@ extension Configuration.ProviderKind {
   /// Whether replies are encrypted independently of TLS.
   var encryptsReplies: Bool {
     switch self {
-    case .tencent(.https, _), .alidns, .baidu, .volcengine, .jdcloud, .json, .doh, .table: false
+    case .tencent(.https, _), .alidns, .baidu, .volcengine, .jdcloud, .ucloud, .json, .doh, .table: false
     case .tencent(.aes, _), .tencent(.des, _): true
     case .emas(let account): account.aesSecretKey != nil
     }
@@ -133,14 +139,14 @@ extension Configuration.ProviderKind {
   package var knowsDNSSECFlags: Bool {
     switch self {
     case .json, .doh: true
-    case .alidns, .tencent, .emas, .baidu, .volcengine, .jdcloud, .table: false
+    case .alidns, .tencent, .emas, .baidu, .volcengine, .jdcloud, .ucloud, .table: false
     }
   }
 
   /// Whether the provider publishes a list of its servers, which may contain names.
   package var listsServers: Bool {
     switch self {
-    case .alidns(_, _, let isScheduled): isScheduled
+    case .alidns(_, _, let isScheduled), .ucloud(_, _, let isScheduled): isScheduled
     case .emas: true
     case .tencent, .baidu, .volcengine, .jdcloud, .json, .doh, .table: false
     }
@@ -158,6 +164,8 @@ extension Configuration.ProviderKind {
     case .baidu(let account): "baidu account=\(account.id)"
     case .volcengine(let account): "volcengine account=\(account.id)"
     case .jdcloud(let account): "jdcloud account=\(account.id)"
+    case .ucloud(let account, let appID, let isScheduled):
+      "ucloud account=\(account.id) app=\(appID ?? "-") schedule=\(isScheduled)"
     case .json: "json"
     case .doh(let method): "doh \(method.rawValue)"
     case .table(let table): "table \(table.meaning)"

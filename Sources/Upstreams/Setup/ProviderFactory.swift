@@ -66,6 +66,10 @@ package struct ProviderFactory {
       return try scheduled(
         provider, counters, by: AliDNSServerList(path: provider.path, isEncrypted: provider.scheme == .https),
         identity: "\(provider.scheme)", bootServers: servers)
+    case .ucloud(let account, let appID, isScheduled: true):
+      return try scheduled(
+        provider, counters, by: UCloudNodes(account: account, appID: appID),
+        identity: "\(account.id) \(appID ?? "-") \(provider.scheme)", bootServers: servers)
     default:
       return HTTPDNSProvider(
         provider, dialect: try dialect(of: provider), servers: servers, loop: loop, counters: counters, ledger: ledger,
@@ -147,6 +151,7 @@ package struct ProviderFactory {
     case .volcengine(let account):
       return VolcengineDialect(account: account, isEncrypted: isEncrypted, path: provider.path)
     case .jdcloud(let account): return JDCloudDialect(account: account)
+    case .ucloud(let account, let appID, _): return UCloudDialect(account: account, appID: appID)
     case .json:
       return JSONDialect(flavour: JSONDialect.Flavour(host: provider.tlsName, path: provider.path), path: provider.path)
     case .doh(let method): return MessageDialect(method: method == .get ? .get : .post, path: provider.path)

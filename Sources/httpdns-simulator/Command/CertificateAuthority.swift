@@ -19,6 +19,7 @@ struct CertificateAuthority {
     "cloudflare-dns.com", "1.1.1.1",
     "dns.adguard-dns.com", "doh.pub", "1.12.12.12", "120.53.53.53", "119.29.29.98", "119.29.29.99",
     "resolvers.httpdns.aliyuncs.com", "httpdns.baidubce.com", "httpdns.volcengineapi.com", "103.224.222.208",
+    "httpdns.ucloud.cn",
     "203.107.1.1", "localhost", "127.0.0.1", "::1",
   ]
 

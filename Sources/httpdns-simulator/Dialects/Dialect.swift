@@ -59,6 +59,13 @@ struct DialectReply: Sendable {
   static func refusal(_ status: Int, _ text: String, contentType: String = "text/plain") -> DialectReply {
     DialectReply(status: status, contentType: contentType, body: Array(text.utf8))
   }
+
+  /// Status and body of a refusal, with what was parsed from the request and its price.
+  func refused(by refusal: DialectReply) -> DialectReply {
+    var reply = self
+    (reply.status, reply.body) = (refusal.status, refusal.body)
+    return reply
+  }
 }
 
 /// A provider's protocol over HTTP.
@@ -81,7 +88,7 @@ extension Dialect {
 /// Every dialect. A dialect with a specific match comes before those that match any other request for the same path.
 let allDialects: [any Dialect] = [
   AliDNS(), Volcengine(), AliDNSConfiguration(), AdGuard(), DohPub(), Cloudflare(), Google(), WireFormat(), Tencent(),
-  Baidu(), JDCloud(), EMAS(), DomainTable(),
+  Baidu(), JDCloud(), UCloud(), EMAS(), DomainTable(),
 ]
 
 extension DialectRequest {

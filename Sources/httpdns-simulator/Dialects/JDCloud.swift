@@ -100,12 +100,3 @@ struct JDCloud: Dialect {
     return Array(json.utf8)
   }
 }
-
-extension DialectReply {
-  /// Status and body of a refusal, with what was parsed from the request and its price.
-  fileprivate func refused(by refusal: DialectReply) -> DialectReply {
-    var reply = self
-    (reply.status, reply.body) = (refusal.status, refusal.body)
-    return reply
-  }
-}

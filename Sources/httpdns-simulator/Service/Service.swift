@@ -30,6 +30,7 @@ struct ServiceOptions: Sendable {
   var baidu = BaiduSwitches()
   var volcengine = VolcengineSwitches()
   var jdcloud = JDCloudSwitches()
+  var ucloud = UCloudSwitches()
   var table = TableSwitches()
 }
 

@@ -30,6 +30,9 @@
 //   volcengine-unlisted=true         a name that is not listed has no addresses, instead of a refusal
 //   jdcloud-refusal-status=STATUS    the status of a refusal for a wrong signature
 //   jdcloud-blanks=false             addresses have no blanks around them
+//   ucloud-app=TEXT                  the account is that of this application
+//   ucloud-failing=true              names without a record could not be resolved
+//   ucloud-nodes=ADDRESS,ADDRESS     the nodes in the reply of /service, with or without ports; empty: our own
 //   table-enable=false               enable is 0
 //   table-service=TEXT               the value of service
 //   table-domains=NUMBER             the number of synthetic names to list; 0 lists the zone's names
@@ -83,6 +86,9 @@ extension Setting {
     flag("volcengine-unlisted", \.volcengine.hasUnlisted),
     integer("jdcloud-refusal-status", \.jdcloud.refusalStatus, 200...599),
     flag("jdcloud-blanks", \.jdcloud.hasBlanks),
+    text("ucloud-app", \.ucloud.application),
+    flag("ucloud-failing", \.ucloud.isFailing),
+    list("ucloud-nodes", \.ucloud.nodes, "addresses with or without ports") { ServiceAddress(text: $0) },
     flag("table-enable", \.table.isEnabled),
     text("table-service", \.table.service),
     integer("table-domains", \.table.domainCount, 0...TableSwitches.domainLimit),

@@ -24,6 +24,9 @@ struct AccountKind: Sendable {
   /// Whether each transfer asks for one family.
   var isApart = false
 
+  /// Whether each transfer asks for one name.
+  var isSingle = false
+
   /// What both families of a name cost in one transfer.
   var pairPrice: Int { isPricedByName ? price : 2 * price }
 
@@ -76,18 +79,25 @@ extension AccountKind {
         AccountKind(
           title: "jdcloud \(transport)", kind: "jdcloud", keys: "account_id = \"123456\"\nkey = \"JdKey01\"",
           isSecure: isSecure, isPricedByName: true, isApart: true),
+        AccountKind(
+          title: "ucloud \(transport)", kind: "ucloud",
+          keys:
+            "auth_id = \"abc-0001\"\nauth_secret = \"UcloudSecret01\"\napp_id = \"com.example.app\"\nschedule = false",
+          isSecure: isSecure, isPricedByName: true, isApart: true, isSingle: true),
       ]
     }
 
   /// The kinds whose service knows an account by one secret.
-  static let further = all.filter { ["baidu", "volcengine", "jdcloud"].contains($0.kind) }
+  static let further = all.filter { ["baidu", "volcengine", "jdcloud", "ucloud"].contains($0.kind) }
 
   /// One of `all` by its title.
   static func named(_ title: String) -> AccountKind { all.first { $0.title == title }! }
 
   /// What helps if the provider refuses the account: the keys that identify it.
   var remedy: String {
-    let account = ["token", "id", "account_id", "key", "secret", "secret_key", "aes_secret_key"]
+    let account = [
+      "token", "id", "account_id", "key", "secret", "secret_key", "aes_secret_key", "auth_id", "auth_secret", "app_id",
+    ]
     let given = account.filter { key in keys.split(separator: "\n").contains { $0.hasPrefix("\(key) = ") } }
     return "check " + given.dropLast().joined(separator: ", ") + (given.count > 1 ? " and " : "") + (given.last ?? "")
   }
@@ -100,6 +110,7 @@ extension AccountKind {
     let tlsNames = [
       "tencent": "119.29.29.99", "emas": "resolvers.httpdns.aliyuncs.com", "baidu": "httpdns.baidubce.com",
       "volcengine": "httpdns.volcengineapi.com", "jdcloud": "103.224.222.208",
+      "ucloud": "httpdns.ucloud.cn",
     ]
     return Settings.provider(
       kind,

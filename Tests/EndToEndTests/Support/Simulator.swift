@@ -10,6 +10,7 @@ final class Simulator {
     let transport: String
     let method: String
     let path: String
+    let host: String?
     let dialect: String?
     let name: String?
     let type: String?

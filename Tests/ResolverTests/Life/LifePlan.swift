@@ -27,6 +27,8 @@ enum LifeDialect: CaseIterable {
   case volcengine
   /// Ten names in one family, billed by the name.
   case jdcloud
+  /// One name in one family, billed by the request.
+  case ucloud
 }
 
 /// The conditions of a life.

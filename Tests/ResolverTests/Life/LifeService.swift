@@ -112,7 +112,7 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
     case .tencent:
       bill.least += isReplied ? 1 : 0
       bill.most += 1
-    case .baidu, .volcengine, .jdcloud:
+    case .baidu, .volcengine, .jdcloud, .ucloud:
       // Whatever becomes of the request, its names are billed: the counts are equal.
       let count = names(request.target).names.split(separator: ",").count
       bill.least += count
@@ -202,6 +202,7 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
       isIPv6 = type == "ipv4" ? [false] : type == "ipv6" ? [true] : [false, true]
     case .volcengine: isIPv6 = [false, true]
     case .jdcloud: isIPv6 = [parameters["qt"] == "AAAA"]
+    case .ucloud: isIPv6 = [parameters["type"] == "6"]
     }
     let list = names.replacing("%2C", with: ",").split(separator: ",")
     let questions = list.filter { $0.hasPrefix("host") }.flatMap { name in
@@ -264,6 +265,11 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
           return #"{"domain":"\#(host.text)","ips":[\#(texts.joined(separator: ","))],"ttl":\#(host.ttl)}"#
         } + hostile.map { #"{"domain":"\#($0)","ips":[],"ttl":60}"# }
       return .json("{\"ret_code\":0,\"data\":[\(elements.joined(separator: ","))]}")
+    case .ucloud:
+      guard let answer = answers.first, !answer.texts.isEmpty else { return LifeService.unresolved }
+      let host = zone.hosts[answer.question.host]
+      let list = answer.texts.map { "\"\($0)\"" }.joined(separator: ",")
+      return .json(#"{"host":"\#(host.text)","ip_list":[\#(list)],"ttl":\#(host.ttl)}"#)
     case .volcengine:
       let elements =
         hosts(questions).map { host in
@@ -274,6 +280,12 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
       return .json(elements.count == 1 ? elements[0] : "{\"dns\":[\(elements.joined(separator: ","))]}")
     }
   }
+
+  /// UCloud's reply for a name without a record.
+  static let unresolved = HTTPResult.response(
+    HTTPResponse(
+      status: 404, contentType: "application/json",
+      body: Array(#"{"status":404,"code":"FAIL_TO_RESOLVE","message":"record cannot be found"}"#.utf8)))
 
   private func hosts(_ questions: [LifeQuestion]) -> [Int] {
     var hosts: [Int] = []
@@ -335,6 +347,7 @@ final class LifeProvider: TestUpstream {
       case .json: JSONDialect(flavour: .generic, path: "/resolve")
       case .emas: EMASDialect(accountID: "1", secretKey: nil, isEncrypted: false)
       case .tencent: TencentDialect(account: .https(token: Secret("token"), id: nil))
+      case .ucloud: UCloudDialect(account: .init(id: "1", secret: Secret("secret")))
       case .jdcloud: JDCloudDialect(account: .init(id: "1", secret: Secret("key")))
       case .volcengine:
         VolcengineDialect(account: .init(id: "1", secret: Secret("secret")), isEncrypted: false)

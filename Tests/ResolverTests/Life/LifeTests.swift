@@ -185,7 +185,7 @@ import Testing
     #expect(transfers[true]! > 20 && Double(transfers[true]!) <= 0.15 * Double(transfers[false]!), "\(transfers)")
   }
 
-  @Test(arguments: [LifeDialect.baidu, .volcengine, .jdcloud])
+  @Test(arguments: [LifeDialect.baidu, .volcengine, .jdcloud, .ucloud])
   func `in an hour with faults the units that are counted are those that the service bills`(_ dialect: LifeDialect) {
     for number in UInt64(0)..<3 {
       var plan = LifePlan(seed: testSeed &+ number, span: 3600, rate: 1)
