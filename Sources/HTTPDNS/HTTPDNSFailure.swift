@@ -96,7 +96,8 @@ public enum UnreadableReason: Hashable, Sendable {
   case mediaType
   /// A page of HTML, such as that of a captive portal, where the dialect accepts any `Content-Type`.
   case page
-  /// Not JSON: broken syntax, invalid UTF-8, a NUL character, a number out of range, or a duplicate member.
+  /// Not JSON: broken syntax, invalid UTF-8, a NUL character, a number out of range, or a duplicate member. Of a
+  /// service with plain text: not its text.
   case syntax
   /// JSON nested more deeply than any answer.
   case nesting
@@ -128,7 +129,7 @@ extension UnreadableReason {
     case .tooLarge: "larger than allowed"
     case .mediaType: "another media type; is it the page of a portal?"
     case .page: "an HTML page; is it that of a portal?"
-    case .syntax: "not JSON, or cut off"
+    case .syntax: "not in the form of the service, or cut off"
     case .nesting: "JSON nested too deeply"
     case .shape(let member): "JSON in which \(member) is missing or is not what it has to be"
     case .number: "a number out of range"

@@ -253,4 +253,9 @@ import Testing
       #expect(whole(Tencent.body("192.0.2.1,60", status: status)) == .status(status))
     }
   }
+
+  @Test func `the reason of text that cannot be read does not speak of JSON`() {
+    #expect(whole(Tencent.body("c0ffee"), Tencent.aes) == .unreadable(.syntax))
+    #expect("\(HTTPDNSFailure.unreadable(.syntax))" == "unreadable: not in the form of the service, or cut off")
+  }
 }
