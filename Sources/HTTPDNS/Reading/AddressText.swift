@@ -1,4 +1,4 @@
-// AddressText.swift -- parses textual addresses in replies.
+// AddressText.swift -- parses textual addresses in replies, and what surrounds them.
 
 import Glibc
 
@@ -17,4 +17,15 @@ func addressOctets(_ text: ArraySlice<UInt8>, isIPv6: Bool) -> [UInt8]? {
     copy[text.count] = 0
     return addressOctets(copy.baseAddress!, isIPv6: isIPv6)
   }
+}
+
+/// Removes leading and trailing white space.
+func trimmed(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+  let start = text.drop(while: isWhiteSpace)
+  guard let end = start.lastIndex(where: { !isWhiteSpace($0) }) else { return [] }
+  return start[...end]
+}
+
+private func isWhiteSpace(_ octet: UInt8) -> Bool {
+  octet == UInt8(ascii: " ") || (UInt8(ascii: "\t")...UInt8(ascii: "\r")).contains(octet)
 }

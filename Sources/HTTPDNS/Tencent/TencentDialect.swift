@@ -86,7 +86,7 @@ public struct TencentDialect: BatchDialect {
   ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
     try response.requireStatus(in: 200...200)
     guard response.body.count <= TencentDialect.bodyLimit else { throw .unreadable(.tooLarge) }
-    let text = TencentReply.trimmed(response.body[...])
+    let text = trimmed(response.body[...])
     // No document specifies a Content-Type, so that text/html may be right. No reply begins like a page.
     guard text.first != UInt8(ascii: "<") else { throw .unreadable(.page) }
     return TencentReply(try plaintext(of: text), to: batch).answers
@@ -110,7 +110,7 @@ public struct TencentDialect: BatchDialect {
     guard let end = text.lastIndex(where: { Hexadecimal.value($0) != nil }),
       let plaintext = Hexadecimal.decode(text[...end]).flatMap(cipher.open)
     else { throw .unreadable(.syntax) }
-    return TencentReply.trimmed(plaintext[...])
+    return trimmed(plaintext[...])
   }
 }
 

@@ -37,7 +37,7 @@ struct TencentReply {
     var rest = text
     while !rest.isEmpty {
       let end = rest.firstIndex(of: UInt8(ascii: "\n")) ?? rest.endIndex
-      let line = TencentReply.trimmed(rest[..<end])
+      let line = trimmed(rest[..<end])
       if !line.isEmpty { read(line) }
       rest = rest[end...].dropFirst()
     }
@@ -123,15 +123,4 @@ struct TencentReply {
   private func saysNothing(_ text: ArraySlice<UInt8>) -> Bool {
     text.isEmpty || text.count == 1 && text.first == UInt8(ascii: "0")
   }
-
-  /// Removes leading and trailing white space.
-  static func trimmed(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-    let start = text.drop(while: isWhiteSpace)
-    guard let end = start.lastIndex(where: { !isWhiteSpace($0) }) else { return [] }
-    return start[...end]
-  }
-}
-
-private func isWhiteSpace(_ octet: UInt8) -> Bool {
-  octet == UInt8(ascii: " ") || (UInt8(ascii: "\t")...UInt8(ascii: "\r")).contains(octet)
 }
