@@ -238,6 +238,24 @@ public struct UCloudBodyProperty: Property {
   }
 }
 
+/// Plain text, in the form of either service. The input is the body.
+public struct TextBodyProperty: Property {
+  /// The fuzz target.
+  public static let name = "TextBody"
+  private let dialects = [Configuration.TextForm.dnspod, .oneOneFour].map { TextDialect(form: $0, path: "/d") }
+
+  /// With whatever it needs set up.
+  public init() {}
+
+  /// Throws what does not hold for the input.
+  public func check(_ input: [UInt8]) throws(Violation) {
+    let response = HTTPResponse(status: 200, body: input)
+    for dialect in dialects {
+      for type in [RecordType.a, .aaaa] where dialect.serves(question(type)) { try check(dialect, type, response) }
+    }
+  }
+}
+
 /// Self-built tables. The input is the table.
 public struct TableBodyProperty: Property {
   /// The fuzz target.

@@ -17,7 +17,7 @@ public let properties: [any Property.Type] = [
   QueryProperty.self, MessageProperty.self, RDATATextProperty.self, JSONBodyProperty.self, DoHBodyProperty.self,
   AliDNSBodyProperty.self, TencentBodyProperty.self, EMASBodyProperty.self, EMASv2BodyProperty.self,
   BaiduBodyProperty.self, VolcengineBodyProperty.self, JDCloudBodyProperty.self,
-  UCloudBodyProperty.self,
+  UCloudBodyProperty.self, TextBodyProperty.self,
   TableBodyProperty.self, LocalDNSReplyProperty.self,
   ConfigurationProperty.self, TCPFramingProperty.self, HostsFileProperty.self, CacheFileProperty.self,
   StoreReplyProperty.self, ListTextProperty.self, HTTPRequestProperty.self, ProxyHeaderProperty.self,

@@ -1,4 +1,4 @@
-// FurtherKindTests.swift -- the keys of kinds with an id and one secret.
+// FurtherKindTests.swift -- the keys of kinds with an id and one secret, and of plain text.
 
 import Ciphers
 import Testing
@@ -121,4 +121,45 @@ private func `a further kind warns of http that leaves the machine, and of a sec
   let baidu = FurtherKind.all[0]
   #expect(places(try provider(baidu.text + "\nfamily = \"ipv4\"")).count == 1)
   #expect(places(try provider(baidu.text + "\nfamily = \"ipv6\""))[0].contains("240c:4006::6666"))
+}
+
+// MARK: - Plain text
+
+private let text = "kind = \"text\"\nurl = \"http://119.29.29.29/d\"\n"
+
+@Test func `plain text needs a URL, and has Tencent's old form unless told otherwise`() throws {
+  let provider = try provider(text)
+  let url = ProviderURL(text: "http://119.29.29.29/d")!
+  #expect(provider.kind == .text(.dnspod, url: url) && provider.name == "text")
+  #expect(places(provider) == ["http://119.29.29.29:80/d as 119.29.29.29"])
+  #expect(provider.kind.meaning == "text dnspod url=http://119.29.29.29/d")
+  #expect(!provider.kind.hasAccount && provider.kind.account == nil && !provider.kind.knowsDNSSECFlags)
+  let other = try configuration("[[provider]]\n\(text)dialect = \"114\"").providers[0]
+  #expect(other.kind == .text(.oneOneFour, url: url))
+  let missing = refusals("kind = \"text\"")
+  #expect(missing.count == 1 && missing[0].contains("provider[\"text\"].url: missing"), "\(missing)")
+}
+
+@Test func `plain text can have servers of its own, and https`() throws {
+  let own = "kind = \"text\"\nurl = \"https://text.example/my\"\nservers = [\"192.0.2.1\", \"http://192.0.2.2:8080/d\"]"
+  #expect(
+    places(try provider(own)) == [
+      "https://192.0.2.1:443/my as text.example", "http://192.0.2.2:8080/d as text.example",
+    ])
+}
+
+@Test(arguments: [
+  ("dialect = \"dnspod2\"", "dialect"), ("dialect = 114", "dialect"), ("scheme = \"https\"", "scheme"),
+  ("account_id = \"1\"", "account_id"), ("secret_env = \"SECRET\"", "secret_env"), ("method = \"get\"", "method"),
+  ("schedule = true", "schedule"),
+])
+private func `a key that plain text does not have, or a wrong value, is one mistake`(line: String, key: String) {
+  let found = refusals(text + line)
+  #expect(found.count == 1 && found[0].contains("provider[\"text\"].\(key)"), "\(found)")
+}
+
+@Test func `plain text over http is warned of`() {
+  let lines = warnings("[[provider]]\n\(text)", environment: secrets)
+  #expect(lines.count == 1 && lines[0].contains(".url: over http everyone on the path can read and forge"), "\(lines)")
+  #expect(warnings("[[provider]]\nkind = \"text\"\nurl = \"http://127.0.0.1/d\"", environment: secrets) == [])
 }

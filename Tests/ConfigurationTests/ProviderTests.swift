@@ -198,7 +198,7 @@ func `a provider that cannot work is one mistake`(text: String, key: String) {
 
 @Test func `the message about a key of another kind names both kinds`() {
   let url = "[[provider]]\nurl = \"https://192.0.2.1/\"\n"
-  let kinds = "url: needs kind = \"json\", \"doh\" or \"table\""
+  let kinds = "url: needs kind = \"json\", \"doh\", \"text\" or \"table\""
   #expect(mistakes(url) == ["test.toml: provider[\"alidns\"].\(kinds); without kind, a provider has kind \"alidns\""])
   #expect(
     mistakes(url + "kind = \"tencent\"\ntoken_env = \"T\"", environment: ["T": "1"])

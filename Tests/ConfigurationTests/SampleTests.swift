@@ -48,6 +48,7 @@ private let least = [
   "kind = \"volcengine\"\naccount_id = \"2100000001\"\nsecret_key_env = \"secret_key\"",
   "kind = \"jdcloud\"\naccount_id = \"123456\"\nkey_env = \"key\"",
   "kind = \"ucloud\"\nauth_id = \"abc-0001\"\nauth_secret_env = \"auth_secret\"",
+  "kind = \"text\"\nurl = \"http://119.29.29.29/d\"",
   "kind = \"table\"\nurl = \"https://192.0.2.10/table.json\"\nhost = \"table.example.com\"",
   "kind = \"json\"", "kind = \"doh\"",
 ]

@@ -28,7 +28,7 @@ extension AccountKind: CustomTestStringConvertible {
       #expect(requests.allSatisfy { $0.dialect == kind.name && $0.status == 200 && $0.cipher == kind.cipher })
       #expect(requests.allSatisfy { $0.verified == (kind.isVerified ? true : nil) })
       #expect(requests.allSatisfy { $0.transport == (kind.isSecure ? "https" : "http") })
-      #expect(try simulator.count.units == [kind.name: 4 * kind.price])
+      #expect(try simulator.count.units == [kind.name: 4 * kind.price].filter { $0.value > 0 })
     }
   }
 

@@ -62,6 +62,11 @@ import Testing
         "kind = \"ucloud\"\nauth_id = \"7\"\nauth_secret = \"canarycanary\"\napp_id = \"a\"\nschedule = false",
         "ucloud account=7 app=a schedule=false"
       ),
+      ("kind = \"text\"\nurl = \"http://192.0.2.1/d\"", "text dnspod url=http://192.0.2.1/d"),
+      (
+        "kind = \"text\"\nurl = \"http://192.0.2.1:8080/d\"\ndialect = \"114\"",
+        "text 114 url=http://192.0.2.1:8080/d"
+      ),
       ("kind = \"json\"\nurl = \"https://192.0.2.1/resolve\"", "json"),
       ("kind = \"doh\"\nurl = \"https://192.0.2.1/dns-query\"", "doh post"),
       ("kind = \"doh\"\nurl = \"https://192.0.2.1/dns-query\"\nmethod = \"get\"", "doh get"),

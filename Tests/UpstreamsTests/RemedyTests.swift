@@ -36,6 +36,10 @@ import Testing
       "check auth_id, auth_secret and app_id"
     ),
     (.json, "check url or servers, and whether the service admits this client"),
+    (
+      .text(.dnspod, url: ProviderURL(text: "http://192.0.2.1/d")!),
+      "check url or servers, and whether the service admits this client"
+    ),
     (.doh(method: .post), "check url or servers, and whether the service admits this client"),
   ]
 
@@ -92,7 +96,7 @@ import Testing
     for (kind, _) in RemedyTests.kinds + [(RemedyTests.table, "")] {
       let keys =
         switch kind {
-        case .json, .doh, .table: "url"
+        case .json, .doh, .text, .table: "url"
         case .alidns, .emas, .baidu, .volcengine, .jdcloud, .ucloud: "scheme"
         case .tencent: "cipher, scheme"
         }
@@ -110,7 +114,7 @@ import Testing
     for (kind, _) in RemedyTests.kinds {
       let place =
         switch kind {
-        case .json, .doh, .table: "url or servers"
+        case .json, .doh, .text, .table: "url or servers"
         case .alidns, .tencent, .emas, .baidu, .volcengine, .jdcloud, .ucloud: "servers"
         }
       let (direct, proxied) = (provider(kind), provider(kind, proxy: "http://192.0.2.3:3128"))

@@ -25,6 +25,8 @@ extension Configuration {
     case json
     /// DNS over HTTPS (DoH, RFC 8484).
     case doh(method: DoHMethod)
+    /// A service of plain text.
+    case text(TextForm, url: ProviderURL)
     /// A self-maintained table of names and addresses.
     case table(TableSource)
   }
@@ -32,7 +34,7 @@ extension Configuration {
 
 /// The values of `kind`.
 enum ProviderKindName: String, CaseIterable {
-  case alidns, tencent, emas, baidu, volcengine, jdcloud, ucloud, json, doh, table
+  case alidns, tencent, emas, baidu, volcengine, jdcloud, ucloud, json, doh, text, table
 
   /// The keys that not every kind has, by kind.
   private static let ownKeys: [String: [String]] = {
@@ -60,6 +62,7 @@ extension Configuration.Provider {
     case .ucloud: readUCloud(from: reader)
     case .json: readJSON(from: reader)
     case .doh: readDoH(from: reader)
+    case .text: readText(from: reader)
     case .table: readTable(from: reader)
     }
   }
@@ -79,7 +82,7 @@ extension Configuration.ProviderKind {
     case .volcengine: ["account_id", "secret_key"]
     case .jdcloud: ["account_id", "key"]
     case .ucloud: ["auth_id", "auth_secret", "app_id"]
-    case .json, .doh, .table: []
+    case .json, .doh, .text, .table: []
     }
   }
 
@@ -94,7 +97,7 @@ extension Configuration.ProviderKind {
     case .volcengine(let account): "volcengine \(account.id)"
     case .jdcloud(let account): "jdcloud \(account.id)"
     case .ucloud(let account, _, _): "ucloud \(account.id)"
-    case .json, .doh, .table: nil
+    case .json, .doh, .text, .table: nil
     }
   }
 
@@ -105,7 +108,7 @@ extension Configuration.ProviderKind {
   package var placeKeys: [String] {
     switch self {
     case .alidns, .tencent, .emas, .baidu, .volcengine, .jdcloud, .ucloud: ["servers"]
-    case .json, .doh, .table: ["url", "servers"]
+    case .json, .doh, .text, .table: ["url", "servers"]
     }
   }
 
@@ -114,14 +117,14 @@ extension Configuration.ProviderKind {
     switch self {
     case .alidns, .emas, .baidu, .volcengine, .jdcloud, .ucloud: ["scheme"]
     case .tencent: ["cipher", "scheme"]
-    case .json, .doh, .table: ["url"]
+    case .json, .doh, .text, .table: ["url"]
     }
   }
 
   /// The keys that say for which name the servers' certificates are.
   package var nameKeys: [String] {
     switch self {
-    case .alidns, .tencent, .emas, .baidu, .volcengine, .jdcloud, .ucloud, .json, .doh: ["tls_name"]
+    case .alidns, .tencent, .emas, .baidu, .volcengine, .jdcloud, .ucloud, .json, .doh, .text: ["tls_name"]
     case .table: ["host"]
     }
   }
@@ -129,7 +132,7 @@ extension Configuration.ProviderKind {
   /// Whether replies are encrypted independently of TLS.
   var encryptsReplies: Bool {
     switch self {
-    case .tencent(.https, _), .alidns, .baidu, .volcengine, .jdcloud, .ucloud, .json, .doh, .table: false
+    case .tencent(.https, _), .alidns, .baidu, .volcengine, .jdcloud, .ucloud, .json, .doh, .text, .table: false
     case .tencent(.aes, _), .tencent(.des, _): true
     case .emas(let account): account.aesSecretKey != nil
     }
@@ -139,7 +142,7 @@ extension Configuration.ProviderKind {
   package var knowsDNSSECFlags: Bool {
     switch self {
     case .json, .doh: true
-    case .alidns, .tencent, .emas, .baidu, .volcengine, .jdcloud, .ucloud, .table: false
+    case .alidns, .tencent, .emas, .baidu, .volcengine, .jdcloud, .ucloud, .text, .table: false
     }
   }
 
@@ -148,7 +151,7 @@ extension Configuration.ProviderKind {
     switch self {
     case .alidns(_, _, let isScheduled), .ucloud(_, _, let isScheduled): isScheduled
     case .emas: true
-    case .tencent, .baidu, .volcengine, .jdcloud, .json, .doh, .table: false
+    case .tencent, .baidu, .volcengine, .jdcloud, .json, .doh, .text, .table: false
     }
   }
 
@@ -168,6 +171,7 @@ extension Configuration.ProviderKind {
       "ucloud account=\(account.id) app=\(appID ?? "-") schedule=\(isScheduled)"
     case .json: "json"
     case .doh(let method): "doh \(method.rawValue)"
+    case .text(let form, let url): "text \(form.rawValue) url=\(url)"
     case .table(let table): "table \(table.meaning)"
     }
   }

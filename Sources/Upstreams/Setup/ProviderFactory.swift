@@ -155,6 +155,7 @@ package struct ProviderFactory {
     case .json:
       return JSONDialect(flavour: JSONDialect.Flavour(host: provider.tlsName, path: provider.path), path: provider.path)
     case .doh(let method): return MessageDialect(method: method == .get ? .get : .post, path: provider.path)
+    case .text(let form, _): return TextDialect(form: form, path: provider.path)
     case .table: preconditionFailure("a table speaks no dialect")
     }
   }

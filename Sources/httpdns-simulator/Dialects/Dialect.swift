@@ -88,7 +88,7 @@ extension Dialect {
 /// Every dialect. A dialect with a specific match comes before those that match any other request for the same path.
 let allDialects: [any Dialect] = [
   AliDNS(), Volcengine(), AliDNSConfiguration(), AdGuard(), DohPub(), Cloudflare(), Google(), WireFormat(), Tencent(),
-  Baidu(), JDCloud(), UCloud(), EMAS(), DomainTable(),
+  Baidu(), JDCloud(), UCloud(), EMAS(), DomainTable(), PlainText(),
 ]
 
 extension DialectRequest {

@@ -1,4 +1,4 @@
-// Accounts.swift -- providers with the accounts that the simulator has from the start.
+// Accounts.swift -- providers that know addresses alone, with the accounts that the simulator has from the start.
 
 /// A kind of provider that knows nothing but addresses, and a way of speaking with it.
 struct AccountKind: Sendable {
@@ -84,6 +84,10 @@ extension AccountKind {
           keys:
             "auth_id = \"abc-0001\"\nauth_secret = \"UcloudSecret01\"\napp_id = \"com.example.app\"\nschedule = false",
           isSecure: isSecure, isPricedByName: true, isApart: true, isSingle: true),
+        AccountKind(
+          title: "text, 114 \(transport)", kind: "text",
+          keys: "url = \"\(isSecure ? "https" : "http")://text.example/text\"\ndialect = \"114\"", isSecure: isSecure,
+          isVerified: false, price: 0, isApart: true, isSingle: true),
       ]
     }
 
@@ -110,7 +114,7 @@ extension AccountKind {
     let tlsNames = [
       "tencent": "119.29.29.99", "emas": "resolvers.httpdns.aliyuncs.com", "baidu": "httpdns.baidubce.com",
       "volcengine": "httpdns.volcengineapi.com", "jdcloud": "103.224.222.208",
-      "ucloud": "httpdns.ucloud.cn",
+      "ucloud": "httpdns.ucloud.cn", "text": "127.0.0.1",
     ]
     return Settings.provider(
       kind,

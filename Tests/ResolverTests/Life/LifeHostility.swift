@@ -100,6 +100,7 @@ enum LifeMalice: Int, CaseIterable {
     case .emas: return .json(#"{"host":"\#(name)","ttl":60,"origin_ttl":60,"ips":[]}"#)
     case .jdcloud: return .json(#"{"ret_code":0,"data":[{"domain":"\#(name)","ips":[],"ttl":60}]}"#)
     case .ucloud: return LifeService.unresolved
+    case .text: return .status(200)
     case .volcengine: return .json(#"{"host":"\#(name)","ips":[]}"#)
     case .baidu: return .json(#"{"msg":"ok","data":{"\#(name)":{}}}"#)
     case .tencent: return .response(HTTPResponse(status: 200, body: Array("\(name).:0|192.0.2.1".utf8)))

@@ -29,6 +29,8 @@ enum LifeDialect: CaseIterable {
   case jdcloud
   /// One name in one family, billed by the request.
   case ucloud
+  /// The same, without a bill.
+  case text
 }
 
 /// The conditions of a life.

@@ -102,7 +102,7 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
     let isReplied = if case .response = result { true } else { false }
     let (questions, hostile) = questions(request.target)
     switch plan.dialect {
-    case .json: break
+    case .json, .text: break
     case .emas:
       if case .response(let response) = result, response.status == 200 {
         let families = String(decoding: response.body, as: UTF8.self).matches(of: /"ips(v6)?":\["/).count
@@ -203,6 +203,7 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
     case .volcengine: isIPv6 = [false, true]
     case .jdcloud: isIPv6 = [parameters["qt"] == "AAAA"]
     case .ucloud: isIPv6 = [parameters["type"] == "6"]
+    case .text: isIPv6 = [parameters["type"] == "aaaa"]
     }
     let list = names.replacing("%2C", with: ",").split(separator: ",")
     let questions = list.filter { $0.hasPrefix("host") }.flatMap { name in
@@ -265,6 +266,10 @@ final class LifeService: HTTPTransport, @unchecked Sendable {
           return #"{"domain":"\#(host.text)","ips":[\#(texts.joined(separator: ","))],"ttl":\#(host.ttl)}"#
         } + hostile.map { #"{"domain":"\#($0)","ips":[],"ttl":60}"# }
       return .json("{\"ret_code\":0,\"data\":[\(elements.joined(separator: ","))]}")
+    case .text:
+      let ttl = zone.hosts[questions[0].host].ttl
+      let text = answers[0].texts.map { "\($0),\(ttl)" }.joined(separator: ";")
+      return .response(HTTPResponse(status: 200, body: Array(text.utf8)))
     case .ucloud:
       guard let answer = answers.first, !answer.texts.isEmpty else { return LifeService.unresolved }
       let host = zone.hosts[answer.question.host]
@@ -347,6 +352,7 @@ final class LifeProvider: TestUpstream {
       case .json: JSONDialect(flavour: .generic, path: "/resolve")
       case .emas: EMASDialect(accountID: "1", secretKey: nil, isEncrypted: false)
       case .tencent: TencentDialect(account: .https(token: Secret("token"), id: nil))
+      case .text: TextDialect(form: .oneOneFour, path: "/d")
       case .ucloud: UCloudDialect(account: .init(id: "1", secret: Secret("secret")))
       case .jdcloud: JDCloudDialect(account: .init(id: "1", secret: Secret("key")))
       case .volcengine:

@@ -196,6 +196,16 @@ import Testing
     }
   }
 
+  @Test func `in an hour with faults a service of plain text costs nothing`() {
+    for number in UInt64(0)..<3 {
+      var plan = LifePlan(seed: testSeed &+ number, span: 3600, rate: 1)
+      (plan.dialect, plan.hasOutages, plan.hostility, plan.flap) = (.text, true, 300, 601)
+      let (violations, tally) = Life(plan).run()
+      #expect(violations.isEmpty, "HTTPDNSD_TEST_SEED=\(plan.seed): \(violations)")
+      #expect(tally.units == 0 && tally.transfers > 100)
+    }
+  }
+
   @Test(arguments: [LifeDialect.emas, .tencent, .baidu, .volcengine])
   func `names in one transfer need half the transfers and no more units`(_ dialect: LifeDialect) {
     var (together, apart) = (LifeTally(), LifeTally())
