@@ -223,6 +223,15 @@ import Testing
     #expect(json.hasPrefix("{\"providers\":[{\"name\":\"alidns\",\"state\":\"up\",\"units_today\":7,"))
   }
 
+  @Test func `the failure that made a provider unreachable is said once`() {
+    var report = ProviderReport(name: "a")
+    report.state = .unreachable(since: 0, "192.0.2.1: refused; check servers")
+    (report.lastFailure, report.lastFailureAge) = ("192.0.2.1: refused", .seconds(60))
+    #expect(report.explanation(now: 60) == "unreachable for 1 min: 192.0.2.1: refused; check servers")
+    report.lastFailure = "192.0.2.2: timeout"
+    #expect(report.explanation(now: 60)?.hasSuffix("; last failure 1 min ago: 192.0.2.2: timeout") == true)
+  }
+
   @Test(arguments: [
     ("GET", "/flush", "", 405), ("POST", "/providers", "", 405), ("GET", "/", "", 404), ("GET", "/stat", "", 404),
     ("POST", "/stats", "", 405), ("GET", "/stats?by", "", 400), ("GET", "/cache?limit=1001", "", 400),

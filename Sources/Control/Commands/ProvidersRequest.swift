@@ -97,7 +97,10 @@ extension ProviderReport {
       if !advice.isEmpty { parts.append(advice) }
     }
     if let remark { parts.append(remark) }
-    if let lastFailure, state != .up || failing.count == 0 && lastFailureAge < ProviderReport.recently {
+    if let lastFailure, state != .up || failing.count == 0 && lastFailureAge < ProviderReport.recently,
+      // The attempts that follow one that made a provider unreachable are connections, not questions.
+      !parts.contains(where: { $0.contains(lastFailure) })
+    {
       parts.append("last failure \(TimeText.rough(lastFailureAge)) ago: \(lastFailure)")
     }
     return parts.isEmpty ? nil : parts.joined(separator: "; ")
