@@ -26,7 +26,8 @@ const view = {
 	get time() { return this.live?.time ?? this.now?.time; },
 	get hasSession() { return !!session.current; },
 	/** The names that failed in the last minute; undefined before the first report. */
-	get failing() { return this.names?.failing.filter((each) => each.age_seconds < 60); },
+	get failing() { return this.names?.failing.filter((each) => each.age_seconds < 60)
+		.sort((a, b) => b.count - a.count); },
 	get elapsed() { return (Date.now() - this.namesAt) / 1000; },
 	/** The rate of a counter of `now` over about a minute; null without two values. */
 	perMinute(value) {
@@ -81,7 +82,7 @@ function showSession() {
 	const { hasSession } = view;
 	show($("sign-out"), hasSession);
 	show($("signin"), !hasSession);
-	put($("session-text"), hasSession ? `Signed in until ${clock(session.current.ends)}` : "Not signed in");
+	put($("session-text"), hasSession ? `Signed in until ${clock(session.current.ends, "day")}` : "Not signed in");
 	if (!hasSession) view.names = null;
 	if (hasSession || names) withNames((module) => module.showSession(view));
 }

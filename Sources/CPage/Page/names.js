@@ -8,7 +8,7 @@ import { Stream } from "./stream.js";
 
 const NAME_COLUMNS = [["Name", "32%"], ["Queries", "", "number"], ["Hit ratio", "", "number"],
 	["TTL left", "", "number"], ["Fetched again", "18%"], ["Provider"], ["Actions", "11rem"]];
-const FAILING_COLUMNS = [["Name", "32%"], ["Failed", "", "number"], ["Last", "", "number"],
+const FAILING_COLUMNS = [["Name", "32%"], ["Failed in all", "", "number"], ["Last", "", "number"],
 	["Reason", "48%", "bad"]];
 const LIVE_COLUMNS = [["Time", "6rem"], ["Client"], ["Name"], ["Outcome", "9%"], ["Provider", "9%"],
 	["RCODE", "9%"], ["Took", "9%"], ["Reason", "22%"]];
