@@ -36,8 +36,9 @@ export function providerFigures({ hour, live, names, now, states }) {
 export function drawState(view, providers) {
 	const { hour, now, time, brokenAt } = view;
 	const count = (names) => total(hour.since(60), names) ?? 0;
-	const servfail = count(["servfail"]);
-	const words = stateWords(providers, servfail, count(OUTCOMES));
+	// The oldest of the rows may have begun earlier.
+	const servfail = Math.round(count(["servfail"]) * Math.min(1, 60 / (count(["seconds"]) || 60)));
+	const words = stateWords(providers, count(["servfail"]), count(OUTCOMES));
 	const problems = (view.names?.problems ?? []).map((text) => ["", text, "down"]);
 	$("state").dataset.level = brokenAt ? "unknown" : words.level;
 	put($("state-sentence"), (brokenAt ? `Unknown since ${clock(brokenAt, "second")}. Before: ` : "") + words.sentence);
@@ -66,6 +67,8 @@ export function drawGlance({ hour, now, sums, latest, quantiles, spanText }, pro
 	const isKnown = known.length && known.every((each) => each.cast.kind !== "unknown");
 	const day = !isKnown ? "too little data for a forecast" : forecastText(known.every((each) => each.cast.kind === "none")
 		? known[0].cast : { kind: "end", units: sum((each) => each.cast.units) });
+	const basis = hour.list.length ? hour.end - hour.list[0].time : 0;
+	const young = isKnown && basis < 3500 ? `, by the last ${counted(Math.round(basis / 60), "minute")}` : "";
 	facts("glance", [
 		["Queries", `${rateText(latest?.rate)}\u00a0/s`,
 			latest ? `in the last ${durationText(Math.round(latest.seconds))}` : ""],
@@ -74,7 +77,7 @@ export function drawGlance({ hour, now, sums, latest, quantiles, spanText }, pro
 			quantiles.miss[1] ? `the slowest 5\u00a0% took longer, ${over}` : `no misses ${over}`],
 		["SERVFAIL", percentText(ratio(sums.servfail, sums.queries)), `${counted(sums.servfail, "response")} ${over}`],
 		["Cost today", number(sum((each) => each.units)),
-			`units${known.some((each) => each.fleet != null) ? " of all daemons" : ""} so far; ${day}`
+			`units${known.some((each) => each.fleet != null) ? " of all daemons" : ""} so far; ${day}${young}`
 				+ (bound ? `; ${bound.name}: ${forecastText(bound.cast)}` : "")],
 	]);
 	if (!now) return;
