@@ -66,11 +66,14 @@ let ucloud = UCloudDialect(account: .init(id: "abc-0001", secret: Secret("Ucloud
         "MD5 \(Hexadecimal.encode(Digest.md5(Array(vector.string_to_hash.utf8))))" == vector.headers["Authorization"])
       let time = try #require(vector.parameters["timestamp"].flatMap { Int64($0) })
       let resource = vector.url.contains("/service?") ? "service" : "resolve"
-      let request = UCloudRequest(
-        account: .init(id: vector.auth_id, secret: Secret(vector.auth_secret)), appID: vector.parameters["app_id"]
-      ).get(
-        resource, ["host", "ip", "type"].compactMap { name in vector.parameters[name].map { (name, $0) } },
-        unixTime: time)
+      let requests = UCloudRequest(
+        account: .init(id: vector.auth_id, secret: Secret(vector.auth_secret)), appID: vector.parameters["app_id"])
+      let values = vector.parameters.sorted { $0.key < $1.key }.map(\.value)
+      #expect("MD5 \(requests.signature(of: values))" == vector.headers["Authorization"], "\(vector.case)")
+      // Not sent.
+      if vector.parameters["ip"] != nil { continue }
+      let request = requests.get(
+        resource, host: vector.parameters["host"], type: vector.parameters["type"], unixTime: time)
       #expect("http://httpdns.ucloud.cn\(request.target)" == vector.url, "\(vector.case)")
       #expect(request.fields.map(\.value) == [vector.headers["Authorization"]], "\(vector.case)")
       #expect(request.method == .get && request.body.isEmpty && request.fields.map(\.name) == ["Authorization"])

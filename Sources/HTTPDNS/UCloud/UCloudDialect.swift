@@ -34,8 +34,7 @@ public struct UCloudDialect: Dialect {
   /// A GET with `timestamp`, `host`, `type` and, if applicable, `app_id`. No parameter carries the client's address.
   public func request(for question: HTTPDNSQuestion, unixTime: Int64) -> HTTPRequest {
     request.get(
-      "resolve", [("host", plainText(of: question.name)), ("type", question.type == .a ? "4" : "6")],
-      unixTime: unixTime)
+      "resolve", host: plainText(of: question.name), type: question.type == .a ? "4" : "6", unixTime: unixTime)
   }
 
   /// `code` of a refusal.
