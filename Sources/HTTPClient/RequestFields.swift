@@ -15,22 +15,34 @@ final class CurlList {
   deinit { curl_slist_free_all(head) }
 }
 
-/// One array of header fields, composed once. nghttp2 reads the texts in place when it writes a request, so that a stream
-/// retains them.
+/// One array of header fields, in either library's form once that is needed: services that sign in a field have another
+/// array in each request. nghttp2 reads the texts in place when it writes a request, so that a stream retains them.
 final class RequestFields {
+  let fields: [HTTPField]
+  private let server: HTTPServerAddress
   /// The fields in libcurl's form.
   private(set) lazy var list = CurlList(fields.map { "\($0.name): \($0.value)" })
-  let fields: [HTTPField]
+  private lazy var pairs = FieldPairs(fields, to: server)
 
-  /// nghttp2's form: method and target first, the length of a POST's content last.
+  /// The fields have been checked.
+  init(_ fields: [HTTPField], to server: HTTPServerAddress) { (self.fields, self.server) = (fields, server) }
+
+  /// Gives a request to a session.
+  ///
+  /// - Returns: the stream's number, or an error code of nghttp2.
+  func submit(_ request: HTTPRequest, _ session: OpaquePointer, stream: UnsafeMutableRawPointer) -> Int32 {
+    pairs.submit(request, session, stream: stream)
+  }
+}
+
+/// nghttp2's form: method and target first, the length of a POST's content last.
+private final class FieldPairs {
   private let block: UnsafeMutableBufferPointer<nghttp2_nv>
   private let texts: UnsafeMutableBufferPointer<UInt8>
 
   private static let (method, path) = (0, 1)
 
-  /// Composes fields that have been checked.
   init(_ fields: [HTTPField], to server: HTTPServerAddress) {
-    self.fields = fields
     let host = fields.first { $0.name.lowercased() == "host" }?.value
     let authority =
       server.port == server.scheme.defaultPort ? server.authorityHost : "\(server.authorityHost):\(server.port)"
@@ -52,7 +64,7 @@ final class RequestFields {
     }
     for (index, (name, value)) in pairs.enumerated() {
       // nghttp2 copies the values that differ between requests.
-      let isConstant = !value.isEmpty || index > Self.path && index < pairs.count - 1
+      let isConstant = !value.isEmpty || index > FieldPairs.path && index < pairs.count - 1
       let copied = isConstant ? NGHTTP2_NV_FLAG_NO_COPY_VALUE.rawValue : 0
       let flags = UInt8(NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue | copied)
       let pair = nghttp2_nv(
@@ -66,16 +78,13 @@ final class RequestFields {
     block.deallocate()
   }
 
-  /// Gives a request to a session.
-  ///
-  /// - Returns: the stream's number, or an error code of nghttp2.
   func submit(_ request: HTTPRequest, _ session: OpaquePointer, stream: UnsafeMutableRawPointer) -> Int32 {
     var target = request.target
     var method = request.method.rawValue
     return target.withUTF8 { path in
       method.withUTF8 { method in
-        set(Self.path, path)
-        set(Self.method, method)
+        set(FieldPairs.path, path)
+        set(FieldPairs.method, method)
         guard request.method == .post else {
           return nghttp2_submit_request(session, nil, block.baseAddress!, block.count - 1, nil, stream)
         }
