@@ -96,7 +96,7 @@ import Testing
         min_ttl = "1s"
         """
       let daemon = try lab.daemon(settings.text)
-      let batch = try eventually("all names in one transfer", within: .seconds(20)) {
+      let batch = try eventually("all names in one transfer", within: .seconds(60)) {
         try simulator.requests.first { $0.questions.count == (kind.isApart ? 3 : 6) && $0.status == 200 }
       }
       #expect(batch.units == 3 * kind.price && batch.verified == true)
@@ -159,7 +159,7 @@ import Testing
         min_ttl = "1s"
         """
       let daemon = try lab.daemon(settings.text)
-      try eventually("both listed names in one transfer", within: .seconds(20)) {
+      try eventually("both listed names in one transfer", within: .seconds(60)) {
         try first.requests.contains { $0.questions.count == 4 && $0.status == 200 } ? true : nil
       }
       for name in ["a", "b", "c"] { #expect(try ask(daemon.address, "\(name).batch.example").data == ["192.0.2.1"]) }
