@@ -80,7 +80,8 @@ import Testing
 
   /// - Parameter control: keys of `[control]`; by default also users other than root may watch queries.
   private func withScene(
-    _ web: String = "dashboard = true", more: String = "", control: String = "tail = true", _ body: (Scene) throws -> Void
+    _ web: String = "dashboard = true", more: String = "", control: String = "tail = true",
+    _ body: (Scene) throws -> Void
   ) throws {
     try withLab { lab in
       let simulator = try lab.simulator()
