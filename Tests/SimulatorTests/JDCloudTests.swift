@@ -7,17 +7,9 @@ import Testing
 
 @testable import httpdns_simulator
 
-private let zone = """
-  $ORIGIN example.com.
-  @      30  SOA ns1.example.com. hostmaster.example.com. 2024010101 3600 600 604800 60
-  www    120 A 192.0.2.1
-  www    120 A 192.0.2.2
-  www    52  AAAA 2001:db8::1
-  """
-
 /// A signed request.
 private func resolve(
-  _ names: String, _ type: String = "A", of service: Service = service(zone), t: String = "1700000600",
+  _ names: String, _ type: String = "A", of service: Service = service(addressZone), t: String = "1700000600",
   key: String = "JdKey01", account: String = "123456"
 ) -> DialectReply {
   let signature = JDCloud.signature(Array(names.utf8), key, Array(t.utf8))
@@ -37,7 +29,7 @@ private func resolve(
         == #"{"ret_code":0,"msg":"Success","data":[{"domain":"www.example.com","ips":[" 192.0.2.1 "," 192.0.2.2 "],"ttl":120},"#
         + #"{"domain":"nope.example.com","ips":[],"ttl":60}]}"#)
     #expect(resolve("www.example.com", "AAAA").text.contains(#""ips":[" 2001:db8::1 "],"ttl":52"#))
-    let bare = try service(zone).with("jdcloud-blanks=false")
+    let bare = try service(addressZone).with("jdcloud-blanks=false")
     #expect(resolve("www.example.com", of: bare).text.contains(#"["192.0.2.1","192.0.2.2"]"#))
     #expect(resolve("www.example.com,nope.example.com").units == 2)
   }
@@ -50,12 +42,12 @@ private func resolve(
       #expect(reply.status == 403 && reply.isVerified == false && reply.text.hasPrefix(#"{"ret_code":10004,"#))
     }
     for time in ["1700000000", "1700086400"] { #expect(resolve("www.example.com", t: time).status == 200) }
-    let other = try service(zone).with("jdcloud-refusal-status=400")
+    let other = try service(addressZone).with("jdcloud-refusal-status=400")
     #expect(resolve("www.example.com", of: other, key: "Other").status == 400)
   }
 
   @Test func `a name that is not listed is the documented error`() throws {
-    let reply = resolve("www.example.com,b.example", of: try service(zone).with("not-listed=b.example"))
+    let reply = resolve("www.example.com,b.example", of: try service(addressZone).with("not-listed=b.example"))
     #expect(
       reply.text == #"{"ret_code":10015,"msg":"Query domain is not in access domain list","data":"b.example"}"#)
     #expect(reply.status == 403 && reply.isVerified == true && reply.questions.count == 2 && reply.units == 2)

@@ -6,16 +6,8 @@ import Testing
 
 @testable import httpdns_simulator
 
-private let zone = """
-  $ORIGIN example.com.
-  @      30  SOA ns1.example.com. hostmaster.example.com. 2024010101 3600 600 604800 60
-  www    120 A 192.0.2.1
-  www    120 A 192.0.2.2
-  www    52  AAAA 2001:db8::1
-  """
-
 @Suite struct `The dialect of plain text` {
-  private func get(_ query: String, of service: Service = service(zone)) -> DialectReply {
+  private func get(_ query: String, of service: Service = service(addressZone)) -> DialectReply {
     ask(PlainText(), "/text?\(query)", of: service)
   }
 
@@ -34,7 +26,7 @@ private let zone = """
       let reply = get(query)
       #expect(reply.status == 200 && reply.body.isEmpty && reply.questions.count == 1)
     }
-    let unlisted = try service(zone).with("not-listed=www.example.com")
+    let unlisted = try service(addressZone).with("not-listed=www.example.com")
     #expect(get("dn=www.example.com&ttl=1", of: unlisted).body.isEmpty)
   }
 

@@ -115,6 +115,15 @@ let vectorZone = """
   t      300 TXT "hello" "world"
   """
 
+/// A name with addresses of both families.
+let addressZone = """
+  $ORIGIN example.com.
+  @      30  SOA ns1.example.com. hostmaster.example.com. 2024010101 3600 600 604800 60
+  www    120 A 192.0.2.1
+  www    120 A 192.0.2.2
+  www    52  AAAA 2001:db8::1
+  """
+
 /// A service that answers from a zone text.
 func service(_ zone: String = vectorZone, accounts: [Account] = [], options: ServiceOptions = .init()) -> Service {
   Service(zone: try! ZoneParser.parse(zone), accounts: accounts, options: options)

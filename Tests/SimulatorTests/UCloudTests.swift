@@ -8,17 +8,9 @@ import Testing
 
 @testable import httpdns_simulator
 
-private let zone = """
-  $ORIGIN example.com.
-  @      30  SOA ns1.example.com. hostmaster.example.com. 2024010101 3600 600 604800 60
-  www    120 A 192.0.2.1
-  www    120 A 192.0.2.2
-  www    52  AAAA 2001:db8::1
-  """
-
 /// A signed request.
 private func get(
-  _ resource: String, _ query: String, of service: Service = service(zone), timestamp: String = "1700000000",
+  _ resource: String, _ query: String, of service: Service = service(addressZone), timestamp: String = "1700000000",
   secret: String = "UcloudSecret01", account: String = "abc-0001", isSecure: Bool = false
 ) -> DialectReply {
   let query = "timestamp=\(timestamp)\(query.isEmpty ? "" : "&")\(query)"
@@ -59,7 +51,7 @@ private func get(
   }
 
   @Test func `an application's account wants the application named`() throws {
-    let service = try service(zone).with("ucloud-app=com.example.app")
+    let service = try service(addressZone).with("ucloud-app=com.example.app")
     for resource in ["resolve", "service"] {
       let host = resource == "resolve" ? "host=www.example.com&" : ""
       #expect(get(resource, "\(host)app_id=com.example.app", of: service).status == 200)
@@ -69,18 +61,18 @@ private func get(
   }
 
   @Test func `the document's errors for names have their statuses and words`() throws {
-    let unlisted = get("resolve", "host=b.example", of: try service(zone).with("not-listed=b.example"))
+    let unlisted = get("resolve", "host=b.example", of: try service(addressZone).with("not-listed=b.example"))
     #expect(unlisted.text == #"{"status":403,"code":"HOST_FORBIDDEN","message":"host resolving is forbidden"}"#)
     #expect(unlisted.status == 403 && unlisted.isVerified == true && unlisted.units == 1)
     let missing = get("resolve", "host=nope.example.com&type=6")
     #expect(missing.text == #"{"status":404,"code":"FAIL_TO_RESOLVE","message":"record cannot be found"}"#)
     #expect(missing.status == 404 && missing.units == 1)
-    let failing = try service(zone).with("ucloud-failing=true")
+    let failing = try service(addressZone).with("ucloud-failing=true")
     #expect(get("resolve", "host=nope.example.com", of: failing).text.contains("fail to resolve the host"))
   }
 
   @Test func `the list has the simulator's addresses or chosen ones, the first as the best`() throws {
-    var service = service(zone)
+    var service = service(addressZone)
     service.plainAddresses = [SocketAddress(text: "127.0.0.1:8053")!]
     service.secureAddresses = [SocketAddress(text: "127.0.0.1:8443")!]
     #expect(
