@@ -3,7 +3,6 @@
 import Ciphers
 import Configuration
 import DNSWire
-import Foundation
 import HTTPMessage
 import Testing
 
@@ -30,10 +29,7 @@ private struct BaiduVectors: Decodable {
   }
   let baidu: Baidu
 
-  static let all: Baidu = {
-    let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Data/provider_vectors_more.json")
-    return try! JSONDecoder().decode(BaiduVectors.self, from: Data(contentsOf: file)).baidu
-  }()
+  static let all = vectors(BaiduVectors.self, in: "provider_vectors_more.json").baidu
 }
 
 let baidu = BaiduDialect(

@@ -3,7 +3,6 @@
 import Ciphers
 import Configuration
 import DNSWire
-import Foundation
 import HTTPMessage
 
 @testable import HTTPDNS
@@ -52,10 +51,7 @@ struct EMASVectors: Decodable {
   let emas: EMAS
   let selfbuilt: SelfBuilt
 
-  static let all: EMASVectors = {
-    let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Data/provider_vectors.json")
-    return try! JSONDecoder().decode(EMASVectors.self, from: Data(contentsOf: file))
-  }()
+  static let all = vectors(EMASVectors.self, in: "provider_vectors.json")
 }
 
 let emas = EMASDialect(accountID: "100000", secretKey: Secret("EmasSecret01"), isEncrypted: true)

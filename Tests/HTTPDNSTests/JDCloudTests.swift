@@ -3,7 +3,6 @@
 import Ciphers
 import Configuration
 import DNSWire
-import Foundation
 import HTTPMessage
 import Testing
 
@@ -29,10 +28,7 @@ private struct JDCloudVectors: Decodable {
   }
   let jdcloud: JDCloud
 
-  static let all: JDCloud = {
-    let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Data/provider_vectors_more.json")
-    return try! JSONDecoder().decode(JDCloudVectors.self, from: Data(contentsOf: file)).jdcloud
-  }()
+  static let all = vectors(JDCloudVectors.self, in: "provider_vectors_more.json").jdcloud
 }
 
 let jdcloud = JDCloudDialect(account: .init(id: "123456", secret: Secret("JdKey01")))

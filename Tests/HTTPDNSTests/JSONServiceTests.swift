@@ -27,10 +27,7 @@ private struct JSONServiceVectors: Decodable {
   }
   let json_doh: Services
 
-  static let all: Services = {
-    let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Data/provider_vectors_more.json")
-    return try! JSONDecoder().decode(JSONServiceVectors.self, from: Data(contentsOf: file)).json_doh
-  }()
+  static let all = vectors(JSONServiceVectors.self, in: "provider_vectors_more.json").json_doh
 }
 
 @Suite struct `JSON services` {

@@ -2,7 +2,6 @@
 
 import Ciphers
 import DNSWire
-import Foundation
 import HTTPMessage
 import Testing
 
@@ -37,10 +36,7 @@ struct ProviderVectors: Decodable {
   let alibaba_pdns: AliDNS
   let doh: DoH
 
-  static let all: ProviderVectors = {
-    let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Data/provider_vectors.json")
-    return try! JSONDecoder().decode(ProviderVectors.self, from: Data(contentsOf: file))
-  }()
+  static let all = vectors(ProviderVectors.self, in: "provider_vectors.json")
 }
 
 /// What an answer must be for a vector of a body.

@@ -1,8 +1,15 @@
 // Support.swift -- short ways to write questions, replies and expected records.
 
 import DNSWire
+import Foundation
 import HTTPDNS
 import HTTPMessage
+
+/// The part of a file of vectors that tests read.
+func vectors<Part: Decodable>(_ part: Part.Type, in file: String) -> Part {
+  let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Data/\(file)")
+  return try! JSONDecoder().decode(part, from: Data(contentsOf: file))
+}
 
 func question(
   _ name: String, _ type: RecordType = .a, dnssecOK: Bool = false, subnet: String? = nil

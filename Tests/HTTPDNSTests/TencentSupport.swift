@@ -2,7 +2,6 @@
 
 import Ciphers
 import DNSWire
-import Foundation
 import HTTPDNS
 import HTTPMessage
 
@@ -20,10 +19,7 @@ struct TencentVectors: Decodable {
   }
   let tencent: Tencent
 
-  static let all: Tencent = {
-    let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Data/provider_vectors.json")
-    return try! JSONDecoder().decode(TencentVectors.self, from: Data(contentsOf: file)).tencent
-  }()
+  static let all = vectors(TencentVectors.self, in: "provider_vectors.json").tencent
 }
 
 /// The vectors' accounts.

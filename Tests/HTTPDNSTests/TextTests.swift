@@ -2,7 +2,6 @@
 
 import Configuration
 import DNSWire
-import Foundation
 import HTTPMessage
 import TestSupport
 import Testing
@@ -23,10 +22,7 @@ private struct TextVectors: Decodable {
   }
   let plain_text: Text
 
-  static let all: Text = {
-    let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Data/provider_vectors_more.json")
-    return try! JSONDecoder().decode(TextVectors.self, from: Data(contentsOf: file)).plain_text
-  }()
+  static let all = vectors(TextVectors.self, in: "provider_vectors_more.json").plain_text
 }
 
 private let dnspod = TextDialect(form: .dnspod, path: "/d")

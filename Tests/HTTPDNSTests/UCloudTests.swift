@@ -3,7 +3,6 @@
 import Ciphers
 import Configuration
 import DNSWire
-import Foundation
 import HTTPMessage
 import Testing
 
@@ -26,10 +25,7 @@ private struct UCloudVectors: Decodable {
   }
   let ucloud: UCloud
 
-  static let all: UCloud = {
-    let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Data/provider_vectors_more.json")
-    return try! JSONDecoder().decode(UCloudVectors.self, from: Data(contentsOf: file)).ucloud
-  }()
+  static let all = vectors(UCloudVectors.self, in: "provider_vectors_more.json").ucloud
 }
 
 let ucloud = UCloudDialect(account: .init(id: "abc-0001", secret: Secret("UcloudSecret01")), appID: "com.example.app")

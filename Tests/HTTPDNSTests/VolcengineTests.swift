@@ -3,7 +3,6 @@
 import Ciphers
 import Configuration
 import DNSWire
-import Foundation
 import HTTPMessage
 import Testing
 
@@ -29,10 +28,7 @@ private struct VolcengineVectors: Decodable {
   }
   let volcengine: Volcengine
 
-  static let all: Volcengine = {
-    let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Data/provider_vectors_more.json")
-    return try! JSONDecoder().decode(VolcengineVectors.self, from: Data(contentsOf: file)).volcengine
-  }()
+  static let all = vectors(VolcengineVectors.self, in: "provider_vectors_more.json").volcengine
 }
 
 let volcengine = VolcengineDialect(
