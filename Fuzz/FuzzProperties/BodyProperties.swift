@@ -173,7 +173,6 @@ public struct BaiduBodyProperty: Property {
     for status in [200, 401, 403] {
       let response = HTTPResponse(status: status, contentType: "application/json", body: input)
       try check(batches: dialect, response)
-      try require(dialect.errorCode(in: response).map(isOneLine) ?? true, "an error code of several lines")
       try require(dialect.unixTime(in: response) ?? 0 >= 0, "a time before 1970")
     }
   }
@@ -209,9 +208,7 @@ public struct JDCloudBodyProperty: Property {
   /// Throws what does not hold for the input.
   public func check(_ input: [UInt8]) throws(Violation) {
     for status in [200, 401, 403] {
-      let response = HTTPResponse(status: status, contentType: "application/json", body: input)
-      try check(batches: dialect, response)
-      try require(dialect.errorCode(in: response).map(isOneLine) ?? true, "an error code of several lines")
+      try check(batches: dialect, HTTPResponse(status: status, contentType: "application/json", body: input))
     }
   }
 }
@@ -231,7 +228,6 @@ public struct UCloudBodyProperty: Property {
     for status in [200, 401, 404] {
       let response = HTTPResponse(status: status, contentType: "application/json", body: input)
       for type in [RecordType.a, .aaaa] { try check(dialect, type, response) }
-      try require(dialect.errorCode(in: response).map(isOneLine) ?? true, "an error code of several lines")
       guard let list = try? nodes.list(from: response) else { continue }
       try require(status == 200 && (1...16).contains(list.servers.count), "a list of \(list.servers.count) nodes")
     }
@@ -298,6 +294,7 @@ extension Property {
   fileprivate func check(
     _ dialect: any Dialect, _ type: RecordType, _ response: HTTPResponse
   ) throws(Violation) {
+    try checkErrorCode(dialect, response)
     let question = question(type)
     guard let answer = try? dialect.answer(to: question, from: response) else { return }
     try check(answer, to: question)
@@ -305,6 +302,7 @@ extension Property {
 
   /// Asks for one name in one family and in both, and for several names.
   fileprivate func check(batches dialect: any BatchDialect, _ response: HTTPResponse) throws(Violation) {
+    try checkErrorCode(dialect, response)
     let names = ["www.example.com", "a.example.com", "b.example.com"].map { DomainName(text: $0)! }
     for (count, types) in [(1, [.a]), (1, [.aaaa]), (1, [.a, .aaaa]), (3, [.a, .aaaa]), (3, [.a])]
       as [(Int, [RecordType])]
@@ -317,6 +315,10 @@ extension Property {
         if case .success(let answer) = result { try check(answer, to: question) }
       }
     }
+  }
+
+  private func checkErrorCode(_ dialect: any Dialect, _ response: HTTPResponse) throws(Violation) {
+    try require(dialect.errorCode(in: response).map(isOneLine) ?? true, "an error code of several lines")
   }
 
   fileprivate func check(_ answer: HTTPDNSAnswer, to question: HTTPDNSQuestion) throws(Violation) {
