@@ -48,6 +48,16 @@ extension Dialect {
   public var learnsTimeInTheClear: Bool { false }
 }
 
+/// Which address families a transfer of a service has.
+public enum TransferFamilies: Sendable {
+  /// One: each batch has one.
+  case one
+  /// One or both, as the batch wants them.
+  case wanted
+  /// Both, also where one is wanted.
+  case both
+}
+
 /// A dialect in which one transfer can carry several names and both address families.
 ///
 /// It serves A and AAAA only.
@@ -55,11 +65,8 @@ public protocol BatchDialect: Dialect {
   /// Maximum names in one transfer; 1 if only the families can share a transfer.
   var mostNames: Int { get }
 
-  /// Whether every transfer asks for both families, also where one is wanted. False by default.
-  var alwaysCarriesBothFamilies: Bool { get }
-
-  /// Whether a transfer can ask for both families. If not, each batch has one. True by default.
-  var canCarryBothFamilies: Bool { get }
+  /// The address families that a transfer asks for: those of its batch by default.
+  var families: TransferFamilies { get }
 
   /// The transfer that carries all questions of the batch.
   ///
@@ -77,11 +84,8 @@ public protocol BatchDialect: Dialect {
 }
 
 extension BatchDialect {
-  /// False by default: a transfer asks for the families of its batch.
-  public var alwaysCarriesBothFamilies: Bool { false }
-
-  /// True by default.
-  public var canCarryBothFamilies: Bool { true }
+  /// As the batch wants them.
+  public var families: TransferFamilies { .wanted }
 
   /// A and AAAA. Names consist of letters, digits, hyphens and underscores; not the root.
   public func serves(_ question: HTTPDNSQuestion) -> Bool { question.isForAddresses }

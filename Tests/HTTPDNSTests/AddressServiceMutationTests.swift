@@ -55,7 +55,7 @@ import Testing
 
     private var batch: QuestionBatch? {
       (dialect as? any BatchDialect).map {
-        HTTPDNSTests.batch(["a.example", "b.example"], $0.canCarryBothFamilies ? [.a, .aaaa] : [.a])
+        HTTPDNSTests.batch(["a.example", "b.example"], $0.families == .one ? [.a] : [.a, .aaaa])
       }
     }
 

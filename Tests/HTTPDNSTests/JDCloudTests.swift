@@ -82,7 +82,7 @@ let jdcloud = JDCloudDialect(account: .init(id: "123456", secret: Secret("JdKey0
   }
 
   @Test func `a request has one family, and the client's IPv4 address alone`() {
-    #expect(!jdcloud.canCarryBothFamilies && !jdcloud.alwaysCarriesBothFamilies && jdcloud.mostNames == 10)
+    #expect(jdcloud.families == .one && jdcloud.mostNames == 10)
     #expect(!jdcloud.request(for: batch([www], subnet: "2001:db8::/56"), unixTime: 0).target.contains("&ip="))
     #expect(!jdcloud.request(for: batch([www], subnet: "0.0.0.0/0"), unixTime: 0).target.contains("&ip="))
     #expect(

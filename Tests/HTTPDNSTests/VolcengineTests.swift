@@ -91,7 +91,7 @@ let volcengine = VolcengineDialect(
     for types in [[RecordType.a], [.aaaa], [.a, .aaaa]] {
       #expect(volcengine.request(for: batch([www], types), unixTime: 0).target.hasSuffix("&type=0"))
     }
-    #expect(volcengine.alwaysCarriesBothFamilies && volcengine.mostNames == 10)
+    #expect(volcengine.families == .both && volcengine.mostNames == 10)
     let target = volcengine.request(for: batch(["WWW.Example.com."], subnet: "198.51.100.7/32"), unixTime: 0).target
     let sign = VolcengineDialect.signature(
       of: Secret("VolcSecret01"), ["600000", "2100000001", www, "198.51.100.7", "0"])

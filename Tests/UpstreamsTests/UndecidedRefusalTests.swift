@@ -15,8 +15,7 @@ import Testing
 /// A service in which 403 may mean anything, 400 something that it does not explain, and a body may have its time.
 private struct VagueDialect: BatchDialect {
   var learnsTimeInTheClear = false
-  var alwaysCarriesBothFamilies = false
-  var canCarryBothFamilies = true
+  var families = TransferFamilies.wanted
   let mostNames = 10
   let billing = Billing(unitsPerTransfer: 0, unitsPerName: 2, source: "a test")
 
@@ -144,7 +143,7 @@ private struct VagueDialect: BatchDialect {
 
   @Test func `a service that always has both families is asked once for both, and each is used`() throws {
     let scene = ProviderScene(
-      on: loop, [{ _ in self.reply(200) }], dialect: VagueDialect(alwaysCarriesBothFamilies: true))
+      on: loop, [{ _ in self.reply(200) }], dialect: VagueDialect(families: .both))
     let answer = try scene.ask("a.example").get()
     #expect(answer.answer.answers.map(\.type) == [.a] && answer.others.map(\.question.type) == [.aaaa])
     nonisolated(unsafe) let provider = scene.provider
@@ -159,7 +158,7 @@ private struct VagueDialect: BatchDialect {
 
   @Test func `a service with one family in a transfer gets a transfer for each, and its price`() throws {
     let scene = ProviderScene(
-      on: loop, [{ number in self.reply(number == 3 ? 500 : 200) }], dialect: VagueDialect(canCarryBothFamilies: false))
+      on: loop, [{ number in self.reply(number == 3 ? 500 : 200) }], dialect: VagueDialect(families: .one))
     nonisolated(unsafe) let provider = scene.provider
     let questions = [("a", RecordType.a), ("a", .aaaa), ("b", .a), ("b", .aaaa)].map {
       HTTPDNSQuestion(name: DomainName(text: "\($0.0).example")!, type: $0.1)

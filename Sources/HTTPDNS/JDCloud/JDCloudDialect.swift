@@ -26,8 +26,8 @@ public struct JDCloudDialect: BatchDialect {
   /// Ten; the service's own limit is not documented.
   public var mostNames: Int { 10 }
 
-  /// False: `qt` has one type.
-  public var canCarryBothFamilies: Bool { false }
+  /// `qt` has one type.
+  public var families: TransferFamilies { .one }
 
   /// An attacker who forges the time over http can forge the addresses as well.
   public var learnsTimeInTheClear: Bool { true }

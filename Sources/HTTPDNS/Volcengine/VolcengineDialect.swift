@@ -37,8 +37,8 @@ public struct VolcengineDialect: BatchDialect {
   /// Ten; the service's own limit is not documented.
   public var mostNames: Int { 10 }
 
-  /// True: a transfer has `type=0`.
-  public var alwaysCarriesBothFamilies: Bool { true }
+  /// A transfer has `type=0`.
+  public var families: TransferFamilies { .both }
 
   /// An attacker who forges the time over http can forge the addresses as well.
   public var learnsTimeInTheClear: Bool { true }

@@ -66,7 +66,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
     self.counters = counters
     batchDialect = dialect as? any BatchDialect
     self.note = note
-    traits = UpstreamTraits(settings, dialect, mostNames: batchDialect?.mostNames ?? 0)
+    traits = UpstreamTraits(settings, dialect, batchDialect)
     health = ProviderHealth(settings, servers, schedule, counters, on: loop, note: note)
     limits = ProviderLimits(settings, ledger, counters, on: loop, note: note)
     timeRequests = TimeRequests(certificateClock)
@@ -182,8 +182,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
   private func replies(
     to question: HTTPDNSQuestion, for asking: any QuestionInFlight, deadline: BootInstant, isLastResort: Bool
   ) async -> Result<ProviderReplies, UpstreamFailure> {
-    guard let batchDialect, batchDialect.canCarryBothFamilies,
-      batchDialect.alwaysCarriesBothFamilies || pairs.note(question)
+    guard let batchDialect, batchDialect.families != .one, batchDialect.families == .both || pairs.note(question)
     else {
       return await askServers(.one(question), for: asking, deadline: deadline, isLastResort: isLastResort)
     }
@@ -444,7 +443,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
       return .failure(UpstreamFailure(.other, reason, .limit))
     }
     let asking = OwnQuestion(questions[0].name, now: loop.now)
-    if batchDialect?.canCarryBothFamilies == false, Set(questions.map(\.type)).count > 1 {
+    if traits.hasOneFamilyPerTransfer, Set(questions.map(\.type)).count > 1 {
       return await refreshApart(questions, deadline: deadline) { $0.type == $1.type }
     }
     let asked = asked(questions)
@@ -493,7 +492,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
   ///
   /// - Precondition: the dialect accepts this many names.
   private func asked(_ questions: [HTTPDNSQuestion]) -> AskedQuestions {
-    let isPaired = batchDialect?.alwaysCarriesBothFamilies ?? false
+    let isPaired = batchDialect?.families == .both
     let ofClient = questions.count > 1 ? nil : questions[0].clientSubnet
     let subnet = settings.clientSubnet.subnet(for: ofClient)
     guard questions.count > 1 || isPaired else {
@@ -532,13 +531,15 @@ final class HTTPDNSProvider: ConfiguredUpstream {
 }
 
 extension UpstreamTraits {
-  fileprivate init(_ settings: Configuration.Provider, _ dialect: any Dialect, mostNames: Int) {
+  fileprivate init(
+    _ settings: Configuration.Provider, _ dialect: any Dialect, _ batchDialect: (any BatchDialect)?
+  ) {
     self.init(timeout: settings.timeout)
     trustsAD = settings.trustsAD
     knowsDNSSECFlags = settings.kind.knowsDNSSECFlags
     clientSubnet = settings.clientSubnet
     subnetsPerName = settings.subnetsPerName
-    hasOneFamilyPerTransfer = (dialect as? any BatchDialect)?.canCarryBothFamilies == false
+    hasOneFamilyPerTransfer = batchDialect?.families == .one
     let billing = dialect.billing
     if billing.isBilled {
       // Where a transfer has one family, each family of a name is paid for.
@@ -547,6 +548,6 @@ extension UpstreamTraits {
         isBilled: true, perTransfer: billing.unitsPerTransfer, perName: isApart ? 0 : billing.unitsPerName,
         perAnswer: billing.unitsPerAnswer + (isApart ? billing.unitsPerName : 0))
     }
-    self.mostNames = mostNames
+    mostNames = batchDialect?.mostNames ?? 0
   }
 }
