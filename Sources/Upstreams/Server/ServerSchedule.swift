@@ -109,24 +109,21 @@ final class ServerSchedule {
         (reason, remedy) = ("\(server): \(ProviderServer.notFound)", "")
         continue
       }
-      switch await send(to: server, transport) {
-      case .failure(let failure):
+      switch await outcome(of: server, transport) {
+      case .unreachable(let failure):
         server.connectionFailed(now: loop.now)
         (reason, remedy) = ("\(server): \(failure)", failure.remedy(provider))
-      case .response(let response):
-        do throws(HTTPDNSFailure) {
-          let (servers, lifetime) = try source.list(from: response)
-          failures = 0
-          if servers.isEmpty {
-            note(.warning, "\(ServerSchedule.switchedOffText); \(ServerSchedule.remedyIfSwitchedOff)")
-          }
-          if servers != self.servers || servers.isEmpty { take(servers) }
-          file?.save(text(of: servers))
-          return lifetime
-        } catch {
-          reason = "\(server): \(response.explanation(of: error, provider.kind))"
-          remedy = error.isRefusal || error.isOfAccount ? error.remedy(provider) : ""
+      case .list(let servers, let lifetime):
+        failures = 0
+        if servers.isEmpty {
+          note(.warning, "\(ServerSchedule.switchedOffText); \(ServerSchedule.remedyIfSwitchedOff)")
         }
+        if servers != self.servers || servers.isEmpty { take(servers) }
+        file?.save(text(of: servers))
+        return lifetime
+      case .refused(let response, let error):
+        reason = "\(server): \(response.explanation(of: error, provider.kind))"
+        remedy = error.isRefusal || error.isOfAccount ? error.remedy(provider) : ""
       }
     }
     failures += 1
@@ -138,22 +135,34 @@ final class ServerSchedule {
     return pause
   }
 
+  /// What came of a request for the list.
+  private enum Outcome {
+    case list([ListedServer], lifetime: Duration)
+    case refused(HTTPResponse, HTTPDNSFailure)
+    case unreachable(HTTPFailure)
+  }
+
   /// Requests the list; once more if the refusal has corrected the clock and the request depends on it.
-  private func send(to server: ProviderServer, _ transport: any HTTPTransport) async -> HTTPResult {
+  private func outcome(of server: ProviderServer, _ transport: any HTTPTransport) async -> Outcome {
     let offset = clockOffset()
     let request = source.request(unixTime: loop.wallTime + offset)
-    let result = await transport.send(request, timeout: timeout)
-    guard case .response(let response) = result else { return result }
-    do throws(HTTPDNSFailure) {
-      _ = try source.list(from: response)
-      return result
-    } catch {
-      guard error.mayBeTheClock else { return result }
-      onRefusal(response, server)
-    }
+    let first = await send(request, transport)
+    guard case .refused(let response, let error) = first, error.mayBeTheClock else { return first }
+    onRefusal(response, server)
     let repetition = source.request(unixTime: loop.wallTime + clockOffset())
-    guard clockOffset() != offset, repetition != request else { return result }
-    return await transport.send(repetition, timeout: timeout)
+    guard clockOffset() != offset, repetition != request else { return first }
+    return await send(repetition, transport)
+  }
+
+  private func send(_ request: HTTPRequest, _ transport: any HTTPTransport) async -> Outcome {
+    switch await transport.send(request, timeout: timeout) {
+    case .failure(let failure): return .unreachable(failure)
+    case .response(let response):
+      do throws(HTTPDNSFailure) {
+        let (servers, lifetime) = try source.list(from: response)
+        return .list(servers, lifetime: lifetime)
+      } catch { return .refused(response, error) }
+    }
   }
 
   private func take(_ servers: [ListedServer]) {
