@@ -81,6 +81,12 @@ let ucloud = UCloudDialect(account: .init(id: "abc-0001", secret: Secret("Ucloud
         == [0, 1, 3].map { String(vectors.vectors[$0].url.dropFirst("http://httpdns.ucloud.cn".count)) })
   }
 
+  @Test func `white space around an address does not count, another control character does`() throws {
+    let list = #"["\t192.0.2.1\n","\b192.0.2.2","192.0.2.3\u0001"]"#
+    let reply = json(#"{"host":"www.example.com","ip_list":\#(list),"ttl":60}"#)
+    #expect(try outcome(reply).get().answers == [a(www, 60, "192.0.2.1")])
+  }
+
   @Test func `replies are read as the vectors mean them`() throws {
     let expected: [String: Result<HTTPDNSAnswer, HTTPDNSFailure>] = [
       "resolve": positive(a(www, 600, "192.0.2.1")),

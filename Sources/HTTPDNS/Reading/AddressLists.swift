@@ -104,11 +104,10 @@ extension JSONValue {
   fileprivate var address: [UInt8]? {
     guard let octets else { return nil }
     let isIPv6 = octets.contains(UInt8(ascii: ":"))
-    guard let start = octets.firstIndex(where: { $0 > UInt8(ascii: " ") }),
-      let last = octets.lastIndex(where: { $0 > UInt8(ascii: " ") })
-    else { return nil }
     // Most texts are an address and nothing else.
-    guard start > 0 || last < octets.count - 1 else { return address(isIPv6: isIPv6) }
-    return addressOctets(Array(octets[start...last])[...], isIPv6: isIPv6)
+    guard let first = octets.first, let last = octets.last, isWhiteSpace(first) || isWhiteSpace(last) else {
+      return address(isIPv6: isIPv6)
+    }
+    return addressOctets(trimmed(Array(octets)[...]), isIPv6: isIPv6)
   }
 }

@@ -26,6 +26,6 @@ func trimmed(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
   return start[...end]
 }
 
-private func isWhiteSpace(_ octet: UInt8) -> Bool {
+func isWhiteSpace(_ octet: UInt8) -> Bool {
   octet == UInt8(ascii: " ") || (UInt8(ascii: "\t")...UInt8(ascii: "\r")).contains(octet)
 }
