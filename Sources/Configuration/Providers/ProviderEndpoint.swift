@@ -54,7 +54,7 @@ extension Configuration.Provider {
     reader.read("tls_name", &givenName, .tlsName)
     let tlsName = givenName.isEmpty ? endpoint.name : givenName
     servers = endpoint.servers(tlsName: givenName.isEmpty ? nil : givenName)
-    /// Servers in their order, with `json`, `doh` and `table` also as URLs.
+    /// Servers in their order, with `json`, `doh`, `text` and `table` also as URLs.
     var texts: [ServerText] = []
     reader.read("servers", &texts, .distinctList(of: .server(allowsURL: endpoint.isURLGiven), atLeast: 1))
     if !texts.isEmpty { servers = texts.map { $0.server(of: endpoint.url, tlsName: tlsName) } }
