@@ -47,7 +47,7 @@ import Testing
 @Test(arguments: [
   ("alidns", ["alidns"]), ("json", ["json"]), ("doh json", ["doh", "json"]),
   ("doh+https://one.example/q,doh+https://two.example/q,doh", ["doh", "doh-2", "doh-3"]),
-  ("table+https://192.0.2.1/table.json", ["table"]),
+  ("table+https://192.0.2.1/table.json", ["table"]), ("text+http://192.0.2.1/d", ["text"]),
 ])
 func `a provider is a kind, or a kind and a URL`(text: String, names: [String]) throws {
   #expect(try configuration("", environment: ["HTTPDNSD_PROVIDER": text]).providers.map(\.name) == names)
@@ -71,13 +71,13 @@ func `a provider is a kind, or a kind and a URL`(text: String, names: [String]) 
   ),
   (
     "HTTPDNSD_PROVIDER", "tencent",
-    "HTTPDNSD_PROVIDER[#1]: \"tencent\" is not valid; expected alidns, json, doh, json+URL, doh+URL or table+URL; "
-      + "providers with an account need a file"
+    "HTTPDNSD_PROVIDER[#1]: \"tencent\" is not valid; expected alidns, json, doh, json+URL, doh+URL, "
+      + "text+URL or table+URL; providers with an account need a file"
   ),
   (
     "HTTPDNSD_PROVIDER", "alidns+https://192.0.2.1/resolve",
-    "HTTPDNSD_PROVIDER[#1]: \"alidns+https://192.0.2.1/resolve\" is not valid; expected alidns, json, doh, json+URL, doh+URL "
-      + "or table+URL; providers with an account need a file"
+    "HTTPDNSD_PROVIDER[#1]: \"alidns+https://192.0.2.1/resolve\" is not valid; expected alidns, json, doh, json+URL, doh+URL, "
+      + "text+URL or table+URL; providers with an account need a file"
   ),
   (
     "HTTPDNSD_PROVIDER", "json+ftp://192.0.2.1/resolve",

@@ -81,11 +81,11 @@ enum EnvironmentSettings {
     let tables = words(text).enumerated().compactMap { index, word -> Value? in
       let parts = word.split(separator: "+", maxSplits: 1, omittingEmptySubsequences: false).map { String($0) }
       let kind = ProviderKindName(rawValue: parts[0])
-      let known: [ProviderKindName] = parts.count == 1 ? [.alidns, .json, .doh] : [.json, .doh, .table]
+      let known: [ProviderKindName] = parts.count == 1 ? [.alidns, .json, .doh] : [.json, .doh, .text, .table]
       guard let kind, known.contains(kind) else {
         report.refuse(
           .string(word), at: place.index(index),
-          allowed: "alidns, json, doh, json+URL, doh+URL or table+URL; providers with an account need a file")
+          allowed: "alidns, json, doh, json+URL, doh+URL, text+URL or table+URL; providers with an account need a file")
         return nil
       }
       names[kind.rawValue, default: 0] += 1
