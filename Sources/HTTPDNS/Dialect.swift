@@ -23,7 +23,7 @@ public protocol Dialect: Sendable {
   /// - Complexity: O(*n*) in the octets of the body.
   func answer(to question: HTTPDNSQuestion, from response: HTTPResponse) throws(HTTPDNSFailure) -> HTTPDNSAnswer
 
-  /// The service's own error code, if the reply has one that its documents list.
+  /// The code or text by which the service refuses, which its documents may not list: one printable line. Nil if none.
   func errorCode(in response: HTTPResponse) -> String?
 
   /// The service's time in the body of a refusal, in seconds since 1970; nil if the body has none, so that `Date` counts.
@@ -73,8 +73,9 @@ public protocol BatchDialect: Dialect {
   /// - Precondition: the dialect serves each question, and there are no more than `mostNames` names.
   func request(for batch: QuestionBatch, unixTime: Int64) -> HTTPRequest
 
-  /// Reads the answers to `batch.questions`, in their order. A question that the reply omits fails with
-  /// `.wrongQuestion`; this does not affect the other questions.
+  /// Reads the answers to `batch.questions`, in their order. A question that the reply omits does not affect the others:
+  /// it fails with `.wrongQuestion`, or is empty if the service may leave out what it has no addresses for
+  /// (`AddressLists`).
   ///
   /// - Throws: the reason why no question has an answer.
   /// - Complexity: O(*n*) in the octets of the body.
