@@ -36,7 +36,7 @@ struct MachineCheck {
   /// ask any port.
   private var canBeSetUp = true
 
-  /// The largest tolerable difference from a provider's clock, in seconds; signatures are valid for minutes.
+  /// The largest tolerable difference from a provider's clock, in seconds: the shortest life of a signature, UCloud's.
   private static let oddClock: Int64 = 60
   /// The name that upstreams are asked for.
   private static let usualName = DomainName(text: "example.com")!

@@ -423,8 +423,8 @@ final class HTTPDNSProvider: ConfiguredUpstream {
     return [(asked.first, .success(try dialect.answer(to: asked.first, from: response)))]
   }
 
-  /// A human-readable remedy. It mentions the clock if that may be the cause: only a server authenticated by TLS
-  /// corrects it.
+  /// A human-readable remedy. It is the clock if that may be the cause and the reply has not corrected it, as over http
+  /// with a dialect that does not learn the time there.
   private func remedy(for reason: HTTPDNSFailure) -> String {
     guard let difference = clock.oddDifference, reason.mayBeTheClock else { return reason.remedy(settings) }
     return "set the machine's clock, which differs from the provider's by \(abs(difference)) s"

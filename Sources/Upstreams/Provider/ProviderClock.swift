@@ -16,7 +16,7 @@ struct ProviderClock {
 
   /// Differences up to this many seconds are not corrected: `Date` has whole seconds and some transit time.
   private static let tolerance: Int64 = 2
-  /// The difference in seconds from which the log mentions it; signatures are valid for minutes.
+  /// The difference in seconds from which the log mentions it: the shortest life of a signature, UCloud's.
   private static let odd: Int64 = 60
 
   /// Converts to the provider's time, in seconds since 1970.
