@@ -95,6 +95,31 @@ private let least = [
   }
 }
 
+@Test func `the guide to the simulator has each kind, and the simulator has its accounts`() throws {
+  let tables = try repositoryText("docs/providers.md").split(separator: "To try another kind")[1]
+    .split(separator: "\n\n").filter { $0.hasPrefix("|") }
+  let simulator = try ["Dialects", "Service"].flatMap { repositoryFiles(in: "Sources/httpdns-simulator/\($0)") }
+    .map { try repositoryText($0) }.joined()
+  let all = Set(ProviderKindName.allCases.map(\.rawValue))
+  let placed = tables[0].split(separator: "\n").flatMap { row in
+    row.split(separator: "|")[0].matches(of: /`([a-z]+)`/).map { String($0.output.1) }
+  }
+  var (shown, keys): ([String], [String]) = ([], [])
+  for row in tables[1].split(separator: "\n").dropFirst(2) {
+    let cells = row.split(separator: "|")
+    if let kind = cells[0].firstMatch(of: /`([a-z]+)`/)?.output.1 { shown.append(String(kind)) }
+    if !cells[1].contains(" also ") { keys = [] }
+    keys += cells[1].matches(of: /`([a-z_]+ = "[^"]+")`/).map { String($0.output.1) }
+    let place = keys.contains { $0.hasPrefix("url") } ? "" : "servers = [\"127.0.0.1:8443\"]\n"
+    let text = "[[provider]]\nkind = \"\(shown.last ?? "")\"\n\(place)\(keys.joined(separator: "\n"))"
+    #expect(mistakes(text) == [], "\(text)")
+    for key in keys where !["url", "cipher", "api"].contains(key.prefix { $0 != " " }) {
+      #expect(simulator.contains(key.drop { $0 != "\"" }), "\(key)")
+    }
+  }
+  #expect(Set(placed) == all && Set(shown) == all)
+}
+
 @Test func `the keys of rules that the sample file shows as comments are known`() throws {
   #expect(
     mistakes(
