@@ -29,10 +29,16 @@ final class RedisServer {
     self.port = port ?? reserved!.address.port
     process = try lab.start(
       [
-        server.program(in: folder), "--port", "\(self.port)", "--unixsocket", socket, "--save", "", "--dir", folder,
-        "--maxmemory-policy", "volatile-lru",
+        // On the reserved address only: on another one, a connection that has just ended may still have the port.
+        server.program(in: folder), "--bind", "127.0.0.1", "--port", "\(self.port)", "--unixsocket", socket, "--save",
+        "",
+        "--dir", folder, "--maxmemory-policy", "volatile-lru",
       ] + more)
-    try eventually("the store answers", within: .seconds(20)) { try? command("PING") == "PONG" ? true : nil }
+    do {
+      try eventually("the store answers", within: .seconds(20)) { try? command("PING") == "PONG" ? true : nil }
+    } catch {
+      throw Failure("\(error): \(process.text(.output))")
+    }
   }
 
   /// What redis-cli prints for a command.
