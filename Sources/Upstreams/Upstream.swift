@@ -159,12 +159,13 @@ package protocol Upstream: AnyObject {
   var pace: UpstreamPace { get }
   /// The median round-trip time of its replies; nil if it is not known.
   var medianRoundTrip: Duration? { get }
-  /// Whether background work may use it: it can be reached, does not pause and is within its budget.
-  var isFit: Bool { get }
   /// Its state, in human-readable values.
   var report: ProviderReport { get }
   /// Whether the dialect can carry the question.
   func serves(_ question: HTTPDNSQuestion) -> Bool
+  /// Whether background work may ask it the question: the dialect can carry it, and the provider can be reached, does not
+  /// pause, is within its budget, and has not lately said that it does not list the name.
+  func isFit(for question: HTTPDNSQuestion) -> Bool
   /// Why other upstreams go first for the question: the time for checking its certificates is not known, or its remaining
   /// units are reserved for names in use. Nil if it may be asked.
   ///

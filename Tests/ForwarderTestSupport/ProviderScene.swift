@@ -77,6 +77,9 @@ final class ProviderScene: @unchecked Sendable {
       question, for: OwnQuestion(question.name, now: loop.now), deadline: loop.now + time, isLastResort: isLastResort)
   }
 
+  /// Whether background work may ask for the address of a name.
+  var isFit: Bool { provider.isFit(for: HTTPDNSQuestion(name: DomainName(text: "www.example.com")!, type: .a)) }
+
   /// Asks for several names at once.
   func askAtOnce(_ names: [String]) -> [Result<UpstreamAnswer, UpstreamFailure>] {
     loop.run { [self] in

@@ -54,9 +54,9 @@ protocol TestUpstream: Upstream {}
 extension TestUpstream {
   var pace: UpstreamPace { .prompt }
   var medianRoundTrip: Duration? { nil }
-  var isFit: Bool { true }
   var report: ProviderReport { ProviderReport(name: name) }
   func serves(_ question: HTTPDNSQuestion) -> Bool { true }
+  func isFit(for question: HTTPDNSQuestion) -> Bool { true }
   func reasonToSkip(_ question: HTTPDNSQuestion, mayFallBack: Bool, isInUse: () -> Bool) -> UpstreamFailure? { nil }
   func refresh(
     _ questions: [HTTPDNSQuestion], deadline: BootInstant
@@ -92,6 +92,8 @@ final class ScriptedUpstream: TestUpstream, @unchecked Sendable {
   var remembers = true
   /// Whether background work may use it.
   var isFit = true
+  /// Names that background work does not ask for, since it has said that it does not list them.
+  var unlisted: Set<DomainName> = []
   /// The questions of each background transfer.
   private(set) var refreshes: [(questions: [HTTPDNSQuestion], at: BootInstant)] = []
   /// What is known of its verdicts.
@@ -137,6 +139,10 @@ final class ScriptedUpstream: TestUpstream, @unchecked Sendable {
 
   func serves(_ question: HTTPDNSQuestion) -> Bool {
     !unserved.contains(question.type) && (!isForPlainNames || question.name.isPlain)
+  }
+
+  func isFit(for question: HTTPDNSQuestion) -> Bool {
+    isFit && serves(question) && !unlisted.contains(question.name)
   }
 
   func ask(

@@ -196,6 +196,25 @@ final class RefresherScene {
     #expect(provider.refreshes.map { $0.questions[0].name }.contains(name("kept.example")))
   }
 
+  @Test func `names that the provider does not list are refreshed from LocalDNS, and spoil no transfer`() throws {
+    let provider = provider(mostNames: 5)
+    provider.unlisted = [name("unlisted.example")]
+    provider.script = { question, _ in
+      provider.unlisted.contains(question.name)
+        ? .answer(HTTPDNSAnswer(responseCode: .noError, isNegative: true, isEmptyAmbiguous: true), after: .zero)
+        : .answer(.addresses(question.name, "192.0.2.1", ttl: 100), after: .zero)
+    }
+    let local = ScriptedLocalDNS(on: loop) { question, _ in
+      .answer(.addresses(question.name, "192.0.2.9", ttl: 100), after: .zero)
+    }
+    let scene = RefresherScene(
+      ResolverScene(on: loop, [provider], local: local), keep: ["listed.example", "unlisted.example"])
+    loop.advance(by: .seconds(1000))
+    #expect(provider.refreshes.count >= 12 && provider.refreshes.allSatisfy { $0.questions.count == 1 })
+    #expect(local.asked.count >= 12)
+    try scene.use("unlisted.example")
+  }
+
   @Test func `both families and several names share a transfer if the dialect can`() throws {
     let provider = provider(mostNames: 5)
     let scene = RefresherScene(ResolverScene(on: loop, [provider]))

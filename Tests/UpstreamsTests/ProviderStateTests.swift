@@ -248,7 +248,7 @@ import Testing
     isBack.isOn = true
     #expect(scene.ask().isAnswer)
     #expect(scene.recoveries == 1)
-    #expect(scene.provider.report.state == .up && !scene.provider.pace.isSilent && scene.provider.isFit)
+    #expect(scene.provider.report.state == .up && !scene.provider.pace.isSilent && scene.isFit)
     #expect(scene.details.all.last == "provider first: is back; server0 is asked first")
   }
 
@@ -262,20 +262,20 @@ import Testing
       }
     }
     refresh()
-    #expect(scene.provider.isFit)
+    #expect(scene.isFit)
     for number in 0..<20 { scene.ask("n\(number).example") }
-    #expect(scene.provider.isFit)
+    #expect(scene.isFit)
     refresh()
-    #expect(!scene.provider.isFit)
+    #expect(!scene.isFit)
     scene.loop.advance(by: .milliseconds(4999))
-    #expect(!scene.provider.isFit)
+    #expect(!scene.isFit)
     scene.loop.advance(by: .milliseconds(1))
-    #expect(scene.provider.isFit)
+    #expect(scene.isFit)
     refresh()
     isBack.isOn = true
-    #expect(!scene.provider.isFit)
+    #expect(!scene.isFit)
     scene.ask()
-    #expect(scene.provider.isFit)
+    #expect(scene.isFit)
   }
 
   // MARK: Pauses
@@ -425,7 +425,12 @@ import Testing
     for _ in 0..<10 { #expect(try remembering.ask().get().answer.isEmptyAmbiguous) }
     #expect(remembering.servers[0].sent.count == 1)
     #expect(remembering.provider.counters.values.notListed == 9)
+    // Background work goes to the next upstream at once.
+    let question = HTTPDNSQuestion(name: name("www.example.com"), type: .a)
+    #expect(!remembering.provider.isFit(for: question))
+    #expect(remembering.provider.isFit(for: HTTPDNSQuestion(name: name("other.example.com"), type: .a)))
     remembering.loop.advance(by: .seconds(600))
+    #expect(remembering.provider.isFit(for: question))
     remembering.ask()
     #expect(remembering.servers[0].sent.count == 2)
     _ = remembering.provider.forgetNotListed(.everything)

@@ -122,7 +122,7 @@ extension Resolver {
   func upstream(for asked: RoutedQuestion, after source: EntrySource) -> EntrySource? {
     guard let route = configuration.route(asked.route) else { return nil }
     func isFit(_ index: Int) -> Bool {
-      upstreams[index].isFit && !upstreams[index].answersAtOnce && upstreams[index].serves(asked.question)
+      !upstreams[index].answersAtOnce && upstreams[index].isFit(for: asked.question)
     }
     if source == .localDNS, route.isSearched { return localDNS.comesFirst(asked.question, route) ? .localDNS : nil }
     if case .provider(let number) = source, let index = configuration.place(ofProvider: number) {

@@ -127,8 +127,6 @@ final class HTTPDNSProvider: ConfiguredUpstream {
 
   var medianRoundTrip: Duration? { counters.values.roundTrips.quantile(0.5) }
 
-  var isFit: Bool { health.isFit && limits.hasUnits && limits.hasSpare }
-
   func reasonToSkip(_ question: HTTPDNSQuestion, mayFallBack: Bool, isInUse: () -> Bool) -> UpstreamFailure? {
     loop.assertCurrent()
     if mayFallBack, awaitsTime(toAsk: question) { return .noTime }
@@ -138,6 +136,11 @@ final class HTTPDNSProvider: ConfiguredUpstream {
   }
 
   func serves(_ question: HTTPDNSQuestion) -> Bool { dialect.serves(question) }
+
+  func isFit(for question: HTTPDNSQuestion) -> Bool {
+    health.isFit && limits.hasUnits && limits.hasSpare && serves(question)
+      && !notListed.contains(question, now: loop.now)
+  }
 
   func ask(
     _ question: HTTPDNSQuestion, for asking: any QuestionInFlight, deadline: BootInstant, isLastResort: Bool
@@ -437,7 +440,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
     _ questions: [HTTPDNSQuestion], deadline: BootInstant
   ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
     loop.assertCurrent()
-    // Several refreshes may have started since `isFit` was true.
+    // Several refreshes may have started since it was fit.
     guard limits.hasSpare else {
       let reason = "requests_per_second (\(settings.requestsPerSecond)) is left to clients"
       return .failure(UpstreamFailure(.other, reason, .limit))

@@ -81,13 +81,13 @@ final class TableProvider: ConfiguredUpstream {
   let pace = UpstreamPace.prompt
   /// It is never waited for.
   let medianRoundTrip: Duration? = nil
-  let isFit = true
-
   /// Whether the table lists addresses for the question. Before the first table is loaded, any name may be listed.
   func serves(_ question: HTTPDNSQuestion) -> Bool {
     guard question.type == .a || question.type == .aaaa else { return false }
     return table == nil || answer(to: question) != nil
   }
+
+  func isFit(for question: HTTPDNSQuestion) -> Bool { serves(question) }
 
   func ask(
     _ question: HTTPDNSQuestion, for asking: any QuestionInFlight, deadline: BootInstant, isLastResort: Bool

@@ -378,9 +378,9 @@ final class LifeProvider: TestUpstream {
   /// Billing units so far.
   var units: Int { inner.counters.values.units }
   var name: String { inner.name }
-  var isFit: Bool { inner.isFit }
   var pace: UpstreamPace { inner.pace }
   func serves(_ question: HTTPDNSQuestion) -> Bool { inner.serves(question) }
+  func isFit(for question: HTTPDNSQuestion) -> Bool { inner.isFit(for: question) }
   func networkHasChanged() { inner.networkHasChanged() }
 
   /// Asks for a caller inside the daemon.
