@@ -197,6 +197,9 @@ extension UpstreamFailure {
   package static let unaskable = UpstreamFailure(
     .notSupported, "no provider takes a name with such characters", .nextUpstream)
   package static let noServer = UpstreamFailure(.noReachableAuthority, "no resolver to ask", .notAsked)
+  /// The reply to a request that was signed by a wrong clock has corrected the clock, and the request was not repeated.
+  static let wrongTime = UpstreamFailure(
+    .other, "signed by a wrong clock, which the reply has corrected", .nextUpstream)
   static let noTimeLeft = UpstreamFailure(.noReachableAuthority, "no time left", .notAsked)
   /// No upstream answered before the deadline.
   package static let noAnswerInTime = UpstreamFailure(.noReachableAuthority, "no answer in time", .nextUpstream)

@@ -92,6 +92,23 @@ private struct VagueDialect: BatchDialect {
     #expect(times(always, from: start) == [0, 3600])
   }
 
+  @Test(arguments: [(403, 1, Duration.seconds(4)), (401, 1, .seconds(4)), (403, 0, .milliseconds(105))])
+  func `without a repeat a refusal that moves the clock says nothing about name and account`(
+    status: Int, perSecond: Int, time: Duration
+  ) {
+    let start = loop.wallTime
+    var settings = Configuration.Provider.tested(name: "first", hasAccount: true)
+    settings.requestsPerSecond = perSecond
+    let scene = ProviderScene(
+      on: loop, [{ self.reply($0 == 0 ? status : 200, date: start + 7200) }], settings, dialect: VagueDialect())
+    let first = scene.ask(within: time)
+    #expect(first.failure?.consequence == .nextUpstream && first.failure?.reason.contains("a wrong clock") == true)
+    #expect(scene.servers[0].sent.count == 1 && scene.provider.report.state == .up && scene.notes.all.isEmpty)
+    loop.advance(by: .seconds(2))
+    #expect(scene.ask().isAnswer)
+    #expect(times(scene, from: start) == [0, 7202])
+  }
+
   @Test func `what is not explained is a failure of the name alone, repeated if the clock was wrong`() {
     let start = loop.wallTime
     let scene = scene { self.reply($0 < 4 ? 400 : 200, date: start + 7200) }

@@ -268,7 +268,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
 
   /// Asks one server. Repeats the transfer if the signature may have been refused for its time and the reply corrected
   /// our clock, since not every provider distinguishes that from a wrong key. Each transfer counts against
-  /// `requests_per_second`.
+  /// `requests_per_second`. Where no repeat is left, the refusal says nothing about the account or the name.
   private func ask(
     _ server: ProviderServer, _ asked: AskedQuestions, for asking: any QuestionInFlight, timeout: Duration
   ) async -> Result<ProviderReplies, UpstreamFailure> {
@@ -288,13 +288,15 @@ final class HTTPDNSProvider: ConfiguredUpstream {
     let offset = clock.offset
     var sentAt = loop.now
     var result = await transfer(transport, server, asked, for: asking, timeout: end - loop.now)
-    if case .failure(let failure) = result, failure.report?.mayBeTheClock == true, clock.offset != offset,
-      end - loop.now >= HTTPDNSProvider.shortestAttempt, limits.mayRepeat()
-    {
-      sentAt = loop.now
-      result = await transfer(transport, server, asked, for: asking, timeout: end - loop.now)
+    if case .failure(let failure) = result, failure.report?.mayBeTheClock == true, clock.offset != offset {
+      if end - loop.now >= HTTPDNSProvider.shortestAttempt, limits.mayRepeat() {
+        sentAt = loop.now
+        result = await transfer(transport, server, asked, for: asking, timeout: end - loop.now)
+      } else {
+        result = .failure(.wrongTime)
+      }
     }
-    // The clock has moved once more, or there was no time for a repeat.
+    // The clock has moved once more.
     if case .failure(let failure) = result, failure.report == .notListed, let empty = emptyReplies(asked, server) {
       result = .success(empty)
     }
