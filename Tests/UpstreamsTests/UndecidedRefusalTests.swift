@@ -82,6 +82,16 @@ private struct VagueDialect: BatchDialect {
     #expect(scene.ask("n3.example").isAnswer && scene.notes.all.isEmpty)
   }
 
+  @Test func `where empty answers are taken at their word, a refusal that may mean the account is no answer`() {
+    let scene = ProviderScene(
+      on: loop, [{ self.reply($0 == 0 ? 200 : 403) }],
+      .tested(name: "first", hasAccount: true, fallsBackOnEmpty: false), dialect: VagueDialect())
+    #expect(scene.ask("a.example").isAnswer)
+    let refusal = scene.ask("b.example").failure
+    #expect(refusal?.report == .notListed && refusal?.consequence == .nextUpstream)
+    #expect(scene.provider.report.state == .up)
+  }
+
   @Test func `one repeat follows if the refusal moves the clock, and never more`() {
     let start = loop.wallTime
     let ahead = scene { self.reply($0 == 1 ? 200 : 403, date: start + 7200) }

@@ -372,9 +372,10 @@ final class HTTPDNSProvider: ConfiguredUpstream {
     }
   }
 
-  /// Empty answers to all questions of a transfer with one name; nil if it has several, of which each may be the reason.
+  /// Empty answers to all questions of a transfer with one name; nil if it has several, of which each may be the reason. Nil
+  /// also where an empty answer is taken at its word: the refusal may as well mean the account.
   private func emptyReplies(_ asked: AskedQuestions, _ server: ProviderServer) -> ProviderReplies? {
-    guard asked.nameCount == 1 else { return nil }
+    guard asked.nameCount == 1, settings.fallbackOnEmpty else { return nil }
     var replies = ProviderReplies(server: server.description, results: [])
     asked.forEachQuestion { question in
       let answer = HTTPDNSAnswer(responseCode: .noError, isNegative: true, isEmptyAmbiguous: true)
