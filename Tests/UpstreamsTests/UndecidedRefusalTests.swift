@@ -227,6 +227,17 @@ private struct VagueDialect: BatchDialect {
     }
   }
 
+  @Test(arguments: [true, false])
+  func `a refusal without a time in its body corrects the clock by Date, also after one with it`(isVerified: Bool) {
+    let start = loop.wallTime
+    let scene = scene(learnsTimeInTheClear: true, isVerified: isVerified) { number in
+      self.reply([0, 1].contains(number) ? 403 : 200, date: start + 7200, number == 0 ? "1000" : "")
+    }
+    #expect(!scene.ask("a.example").isAnswer || scene.servers[0].sent.count == 2)
+    #expect(scene.ask("b.example").isAnswer)
+    #expect(times(scene, from: start).last == 7200)
+  }
+
   @Test func `the time in a body goes before Date, which then corrects nothing`() {
     let start = loop.wallTime
     let scene = scene { number in

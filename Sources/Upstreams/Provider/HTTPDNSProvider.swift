@@ -396,12 +396,11 @@ final class HTTPDNSProvider: ConfiguredUpstream {
     clock.note(date, isAuthenticated: server.isVerified, wallTime: loop.wallTime)
   }
 
-  /// Corrects the clock by a refusal that has the service's own time, or that may teach it over http. `Date` over https has
-  /// been noted already.
+  /// Corrects the clock by a refusal: by the service's own time if the body has it, or by `Date`.
   private func learnTime(from refusal: HTTPResponse, of server: ProviderServer) {
     guard server.isVerified || dialect.learnsTimeInTheClear else { return }
     let stated = dialect.unixTime(in: refusal)
-    guard let time = stated ?? (server.isVerified ? nil : refusal.date) else { return }
+    guard let time = stated ?? refusal.date else { return }
     clock.correct(to: time, isStated: stated != nil, wallTime: loop.wallTime)
   }
 

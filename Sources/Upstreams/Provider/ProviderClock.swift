@@ -11,7 +11,8 @@ struct ProviderClock {
   private var difference: Int64 = 0
   /// Seconds by which the last response's `Date` was ahead of the machine's clock; nil without such a response.
   private(set) var differenceOfMachine: Int64?
-  /// Whether the service has stated its time in a body. From then on `Date`, which may be another machine's, corrects nothing.
+  /// Whether the service has stated its time in a body. From then on the `Date` of answers, which may be another machine's,
+  /// corrects nothing.
   private var isStated = false
 
   /// Differences up to this many seconds are not corrected: `Date` has whole seconds and some transit time.
