@@ -16,7 +16,7 @@ struct RefreshBatches {
   private struct Gathering {
     let source: EntrySource
     let route: UInt16
-    let isOfOneFamily: Bool
+    let families: TransferFamilies
     var names: RefreshGathering<DomainName>
   }
 
@@ -40,7 +40,7 @@ struct RefreshBatches {
     if place == nil {
       gatherings.append(
         Gathering(
-          source: source.source, route: asked.route, isOfOneFamily: source.isOfOneFamily,
+          source: source.source, route: asked.route, families: source.families,
           names: RefreshGathering(mostNames: source.mostNames)))
     }
     gatherings[place ?? gatherings.count - 1].names.add(asked.question.name, family, deadline: deadline)
@@ -55,15 +55,20 @@ struct RefreshBatches {
     var batches: [RefreshBatch] = []
     for index in gatherings.indices {
       let (source, route) = (gatherings[index].source, gatherings[index].route)
-      let isOfOneFamily = gatherings[index].isOfOneFamily
+      let ofSource = gatherings[index].families
       for group in gatherings[index].names.takeClosed(now: now) {
         // A transfer asks for all its names in all its families, so names that need both get a transfer of their own.
-        let transfers: [RefreshFamilies] = isOfOneFamily ? [.ipv4, .ipv6] : [.both, .ipv4, .ipv6]
+        let transfers: [RefreshFamilies] =
+          switch ofSource {
+          case .one: [.ipv4, .ipv6]
+          case .wanted: [.both, .ipv4, .ipv6]
+          case .both: [.both]
+          }
         for families in transfers {
           let questions = group.members.filter {
-            isOfOneFamily ? $0.families.contains(families) : $0.families == families
+            ofSource == .wanted ? $0.families == families : !$0.families.isDisjoint(with: families)
           }.flatMap { member in
-            families.types.compactMap {
+            families.intersection(member.families).types.compactMap {
               waiting.removeValue(
                 forKey: RoutedQuestion(question: HTTPDNSQuestion(name: member.name, type: $0), route: route))
             }

@@ -33,13 +33,13 @@ package struct RefreshSource {
   var source: EntrySource
   /// The maximum number of names per transfer; 0 if each question travels alone.
   var mostNames: Int
-  /// Whether a transfer has one address family.
-  var isOfOneFamily: Bool
+  /// Which address families a transfer has.
+  var families: TransferFamilies
 
-  package init(_ source: EntrySource, mostNames: Int, isOfOneFamily: Bool = false) {
+  package init(_ source: EntrySource, mostNames: Int, families: TransferFamilies = .wanted) {
     self.source = source
     self.mostNames = mostNames
-    self.isOfOneFamily = isOfOneFamily
+    self.families = families
   }
 }
 

@@ -134,8 +134,8 @@ package struct UpstreamTraits: Sendable {
   package var refreshPrice = RefreshPrice.free
   /// The maximum number of names in one transfer, each in both address families; 0 if every question needs its own.
   package var mostNames = 0
-  /// Whether a transfer with several names has one address family.
-  package var hasOneFamilyPerTransfer = false
+  /// Which address families a transfer of several questions has.
+  package var families = TransferFamilies.wanted
 }
 
 /// How an upstream currently answers.

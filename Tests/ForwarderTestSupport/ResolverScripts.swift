@@ -131,7 +131,9 @@ final class ScriptedUpstream: TestUpstream, @unchecked Sendable {
     await loop.sleep(for: min(steps.map(\.latency).max() ?? .zero, timeout))
     var answers: [HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>] = [:]
     for (question, step) in zip(questions, steps) where step.latency <= timeout {
-      answers[question] = step.result?.map { UpstreamAnswer(answer: $0, server: "192.0.2.1") }
+      answers[question] = step.result?.map {
+        UpstreamAnswer(answer: $0, server: "192.0.2.1", others: along(question))
+      }
     }
     return answers.isEmpty
       ? .failure(UpstreamFailure(.noReachableAuthority, "silent", .nextServer)) : .success(answers)

@@ -230,6 +230,29 @@ final class RefresherScene {
     #expect(Set(provider.refreshes.flatMap(\.questions)).count == 14)
   }
 
+  @Test func `where each transfer has both families, names that need one or both share it, and each answer is used`()
+    throws
+  {
+    let provider = provider(mostNames: 5)
+    provider.traits.families = .both
+    let scene = RefresherScene(ResolverScene(on: loop, [provider]))
+    let wanted: [(String, RecordType)] = [
+      ("one.example", .a), ("two.example", .aaaa), ("three.example", .a), ("three.example", .aaaa),
+    ]
+    for (name, type) in wanted {
+      _ = try scene.scene.answer(name, type)
+      try scene.use(name, type, times: 5)
+    }
+    provider.along = { question in
+      guard question.name == name("one.example") else { return [] }
+      let other = HTTPDNSQuestion(name: question.name, type: .aaaa)
+      return [(other, .addresses(question.name, "2001:db8::7", ttl: 100))]
+    }
+    loop.advance(by: .seconds(99))
+    #expect(provider.refreshes.map(\.questions.count) == [4])
+    try scene.use("one.example", .aaaa)
+  }
+
   @Test func `without batches both families still travel together`() throws {
     let provider = provider(mostNames: 5)
     let scene = RefresherScene(ResolverScene(on: loop, [provider])) { $0.refresh.batch = false }

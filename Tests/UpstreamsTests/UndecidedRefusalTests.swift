@@ -179,6 +179,7 @@ private struct VagueDialect: BatchDialect {
       await provider.refresh([question], deadline: loop.now + .seconds(4))
     }.get()
     #expect(try refreshed[question]?.get().answer.answers.map(\.type) == [.aaaa])
+    #expect(try refreshed[question]?.get().others.map(\.question.type) == [.a])
     #expect(scene.servers[0].sent.map { $0.request.target.contains("f=A,AAAA") } == [true, true])
     #expect(provider.counters.values.units == 4)
   }

@@ -83,6 +83,7 @@ extension Resolver {
       switch results.flatMap({ $0[fetch.question] ?? .failure(.unserved) }) {
       case .success(let reply):
         let source = AnswerSource.provider(provider.name, server: reply.server)
+        insertOthers(reply.others, of: fetch, from: provider, source, sentAt: sentAt)
         var result = composer.finish(reply.answer, from: provider, source, to: fetch.asked)
         fleet?.share(reply.answer, result.answer, to: fetch.asked, from: provider, sentAt: sentAt)
         // An empty reply may mean "not in the list", which says nothing about a name that was in the list.
@@ -136,7 +137,6 @@ extension Resolver {
 
 extension RefreshSource {
   fileprivate init(_ source: EntrySource, _ traits: UpstreamTraits?) {
-    self.init(
-      source, mostNames: traits?.mostNames ?? 0, isOfOneFamily: traits?.hasOneFamilyPerTransfer ?? false)
+    self.init(source, mostNames: traits?.mostNames ?? 0, families: traits?.families ?? .wanted)
   }
 }

@@ -131,7 +131,7 @@ extension Resolver {
 
   /// Stores the answers to other questions in the same reply, such as those of the other address family, and gives them to
   /// clients that wait for a transfer of their own.
-  private func insertOthers(
+  func insertOthers(
     _ others: [(question: HTTPDNSQuestion, answer: HTTPDNSAnswer)], of fetch: Fetch, from upstream: any Upstream,
     _ source: AnswerSource, sentAt: BootInstant
   ) {

@@ -152,16 +152,23 @@ final class HTTPDNSProvider: ConfiguredUpstream {
       return .success(UpstreamAnswer(answer: answer, server: "remembered"))
     }
     let result = await replies(to: question, for: asking, deadline: deadline, isLastResort: isLastResort)
-    return result.flatMap { replies in
-      switch replies.answer(to: question) {
-      case .success(let answer):
-        var others: [(HTTPDNSQuestion, HTTPDNSAnswer)] = []
-        for case (let other, .success(let answer)) in replies.results where other != question {
-          others.append((other, taken(answer, to: other)))
-        }
-        return .success(UpstreamAnswer(answer: taken(answer, to: question), server: replies.server, others: others))
-      case .failure(let failure): return .failure(UpstreamFailure(failure))
+    return result.flatMap { answer(to: question, in: $0) { $0 != question } }
+  }
+
+  /// The answer to a question of a transfer.
+  ///
+  /// - Parameter isOther: whether the answer to this question belongs to `others`.
+  private func answer(
+    to question: HTTPDNSQuestion, in replies: ProviderReplies, isOther: (HTTPDNSQuestion) -> Bool
+  ) -> Result<UpstreamAnswer, UpstreamFailure> {
+    switch replies.answer(to: question) {
+    case .success(let answer):
+      var others: [(HTTPDNSQuestion, HTTPDNSAnswer)] = []
+      for case (let other, .success(let answer)) in replies.results where isOther(other) {
+        others.append((other, taken(answer, to: other)))
       }
+      return .success(UpstreamAnswer(answer: taken(answer, to: question), server: replies.server, others: others))
+    case .failure(let failure): return .failure(UpstreamFailure(failure))
     }
   }
 
@@ -448,7 +455,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
       return .failure(UpstreamFailure(.other, reason, .limit))
     }
     let asking = OwnQuestion(questions[0].name, now: loop.now)
-    if traits.hasOneFamilyPerTransfer, Set(questions.map(\.type)).count > 1 {
+    if traits.families == .one, Set(questions.map(\.type)).count > 1 {
       return await refreshApart(questions, deadline: deadline) { $0.type == $1.type }
     }
     let asked = asked(questions)
@@ -463,9 +470,9 @@ final class HTTPDNSProvider: ConfiguredUpstream {
     return replies.map { replies in
       var answers: [HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>] = [:]
       for question in questions {
-        answers[question] = replies.answer(to: question).map {
-          UpstreamAnswer(answer: taken($0, to: question), server: replies.server)
-        }.mapError { UpstreamFailure($0) }
+        answers[question] = answer(to: question, in: replies) { other in
+          other.name == question.name && !questions.contains { $0.name == other.name && $0.type == other.type }
+        }
       }
       return answers
     }
@@ -544,11 +551,11 @@ extension UpstreamTraits {
     knowsDNSSECFlags = settings.kind.knowsDNSSECFlags
     clientSubnet = settings.clientSubnet
     subnetsPerName = settings.subnetsPerName
-    hasOneFamilyPerTransfer = batchDialect?.families == .one
+    families = batchDialect?.families ?? .wanted
     let billing = dialect.billing
     if billing.isBilled {
       // Where a transfer has one family, each family of a name is paid for.
-      let isApart = hasOneFamilyPerTransfer
+      let isApart = families == .one
       refreshPrice = RefreshPrice(
         isBilled: true, perTransfer: billing.unitsPerTransfer, perName: isApart ? 0 : billing.unitsPerName,
         perAnswer: billing.unitsPerAnswer + (isApart ? billing.unitsPerName : 0))

@@ -403,11 +403,14 @@ final class LifeProvider: TestUpstream {
     let asked = LifeQuestion(question)
     if let asked { onAsk?(asked) }
     if let malice = LifeMalice(question.name, question.type) { onHostile?(malice) }
-    // What came along of the other family is kept.
-    let families = asked.map { host in [false, true].map { LifeQuestion(host.host, isIPv6: $0) } } ?? []
-    return await LifeService.$wanted.withValue(Set(families)) {
+    return await LifeService.$wanted.withValue(Self.kept(asked.map { [$0] } ?? [])) {
       await inner.ask(question, for: asking, deadline: deadline, isLastResort: isLastResort)
     }
+  }
+
+  /// What is kept of the answers: that of the other family, too, if it comes along.
+  private static func kept(_ asked: [LifeQuestion]) -> Set<LifeQuestion> {
+    Set(asked.flatMap { question in [false, true].map { LifeQuestion(question.host, isIPv6: $0) } })
   }
 
   func refresh(
@@ -415,7 +418,7 @@ final class LifeProvider: TestUpstream {
   ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
     let asked = questions.compactMap { LifeQuestion($0) }
     onRefresh?(asked, nil)
-    let result = await LifeService.$wanted.withValue(Set(asked)) {
+    let result = await LifeService.$wanted.withValue(Self.kept(asked)) {
       await inner.refresh(questions, deadline: deadline)
     }
     if case .success = result { onRefresh?(asked, true) } else { onRefresh?(asked, false) }
