@@ -23,6 +23,8 @@ public enum HTTPDNSFailure: Error, Hashable, Sendable {
   /// The service refuses in the way in which it refuses names that the account does not list, a wrong key and an old signature.
   /// After one retry with a corrected clock it counts as an empty answer.
   case notListed
+  /// The account does not list one of several names.
+  case oneNotListed
   /// The service refuses with a code that its documents do not explain: a matter of the name, until more is known. One retry
   /// with a corrected clock is useful.
   case unexplained
@@ -57,7 +59,7 @@ extension HTTPDNSFailure {
     case .authentication, .status(401, _), .status(403, _): .authentication
     case .expired: .expired
     case .account, .unsigned: .account
-    case .name, .notListed, .unexplained: .name
+    case .name, .notListed, .oneNotListed, .unexplained: .name
     case .status(404, _): .badPath
     case .quota, .status(429, _): .quota
     case .status where isRefusal: .badParameter
@@ -86,6 +88,9 @@ extension HTTPDNSFailure {
 
   /// Whether the refusal may concern the name or the account, which the service does not say.
   public var isUndecided: Bool { self == .notListed || self == .unexplained }
+
+  /// Whether one of several names may be the reason, so that the others may be served without it.
+  public var mayConcernOneName: Bool { isUndecided || self == .oneNotListed }
 }
 
 /// What is wrong with a body.
@@ -157,6 +162,7 @@ extension HTTPDNSFailure: CustomStringConvertible {
     case .fault: "the server reports a fault of its own"
     case .name: "the provider does not take the name"
     case .notListed: "the provider does not list the name, or refuses the signature"
+    case .oneNotListed: "the provider does not list one of the names"
     case .unexplained: "the provider refuses for a reason of its own"
     case .status(let status, _): statusText.map { "\($0) (HTTP status \(status))" } ?? "HTTP status \(status)"
     case .unreadable(let reason): "unreadable: \(reason.text)"

@@ -53,8 +53,8 @@ extension HTTPDNSFailure {
     case .status: isRefusal ? .nextUpstream : .nextServer
     case .fault: .nextServer
     case .unreadable(let reason): reason.isOfService ? .nextServer : .nextUpstream
-    case .authentication, .expired, .account, .unsigned, .quota, .name, .notListed, .unexplained, .wrongQuestion,
-      .truncated, .unsupported:
+    case .authentication, .expired, .account, .unsigned, .quota, .name, .notListed, .oneNotListed, .unexplained,
+      .wrongQuestion, .truncated, .unsupported:
       .nextUpstream
     }
   }

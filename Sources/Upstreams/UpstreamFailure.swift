@@ -235,7 +235,7 @@ extension HTTPDNSFailure {
   fileprivate var extendedError: ExtendedError {
     switch self {
     case .unreadable, .wrongQuestion, .truncated: .invalidData
-    case .unsupported, .name, .notListed, .unexplained: .notSupported
+    case .unsupported, .name, .notListed, .oneNotListed, .unexplained: .notSupported
     case .fault: .noReachableAuthority
     case .status: isRefusal ? .other : .noReachableAuthority
     case .authentication, .expired, .account, .unsigned, .quota: .other

@@ -94,6 +94,8 @@ final class ScriptedUpstream: TestUpstream, @unchecked Sendable {
   var isFit = true
   /// Names that background work does not ask for, since it has said that it does not list them.
   var unlisted: Set<DomainName> = []
+  /// Names with which a background transfer of several names is refused.
+  var refusedAmongOthers: Set<DomainName> = []
   /// The questions of each background transfer.
   private(set) var refreshes: [(questions: [HTTPDNSQuestion], at: BootInstant)] = []
   /// What is known of its verdicts.
@@ -128,6 +130,9 @@ final class ScriptedUpstream: TestUpstream, @unchecked Sendable {
     if remembers { refreshes.append((questions, loop.now)) }
     let steps = questions.map { script($0, count) }
     count += 1
+    if Set(questions.map(\.name)).count > 1, questions.contains(where: { refusedAmongOthers.contains($0.name) }) {
+      return .failure(UpstreamFailure(HTTPDNSFailure.notListed))
+    }
     await loop.sleep(for: min(steps.map(\.latency).max() ?? .zero, timeout))
     var answers: [HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>] = [:]
     for (question, step) in zip(questions, steps) where step.latency <= timeout {

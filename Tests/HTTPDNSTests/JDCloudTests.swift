@@ -119,7 +119,7 @@ let jdcloud = JDCloudDialect(account: .init(id: "123456", secret: Secret("JdKey0
     for status in [200, 400, 401, 403, 404] {
       let refusal = json(#"{"ret_code":10015,"msg":"x","data":"www.example.com"}"#, status: status)
       #expect(outcomes(batch([www]), refusal, jdcloud) == [noData()])
-      #expect(outcomes(batch([www, "b.example"]), refusal, jdcloud) == [.failure(.notListed), .failure(.notListed)])
+      #expect(outcomes(batch([www, "b.example"]), refusal, jdcloud) == [.failure(.oneNotListed), .failure(.oneNotListed)])
     }
   }
 

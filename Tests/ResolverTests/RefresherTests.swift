@@ -230,6 +230,23 @@ final class RefresherScene {
     #expect(Set(provider.refreshes.flatMap(\.questions)).count == 14)
   }
 
+  @Test(arguments: [60, 2]) func `each name of a refused transfer is asked for alone once, within the budget`(
+    budget: Int
+  ) throws {
+    let provider = provider(mostNames: 5)
+    provider.refusedAmongOthers = [name("b.example")]
+    let names = ["a.example", "b.example", "c.example"]
+    let scene = RefresherScene(ResolverScene(on: loop, [provider]), keep: names, types: [.a, .aaaa]) {
+      $0.refresh.freePerMinute = budget
+    }
+    #expect(provider.refreshes.map(\.questions.count) == [6] + [2, 2, 2].prefix(budget))
+    let alone = provider.refreshes.dropFirst().map { Set($0.questions.map(\.name)) }
+    #expect(alone == names.prefix(budget).map { [name($0)] })
+    // What the budget does not pay for is asked for as for a client: these are the first answers.
+    #expect(provider.asked.count == (budget == 2 ? 2 : 0))
+    for name in names { for type in [RecordType.a, .aaaa] { try scene.use(name, type) } }
+  }
+
   @Test func `where each transfer has both families, names that need one or both share it, and each answer is used`()
     throws
   {

@@ -226,7 +226,7 @@ import Testing
     let asked = RoutedQuestion(
       question: HTTPDNSQuestion(name: name("web.corp.example"), type: .a), route: Route.Number.search)
     func source() -> EntrySource? {
-      scene.resolver.assumeIsolated { $0.upstream(for: asked, after: .localDNS) }
+      scene.resolver.assumeIsolated { $0.refreshSource(asked, after: .localDNS)?.source }
     }
     #expect(source() == .localDNS)
     // The provider is asked once in a while whether it denies the name still: by a client's question.

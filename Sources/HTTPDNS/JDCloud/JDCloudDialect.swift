@@ -80,7 +80,7 @@ public struct JDCloudDialect: BatchDialect {
     _ batch: QuestionBatch, _ code: UInt32, status: Int
   ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
     guard code == JDCloudDialect.notListed else { throw status == 401 ? .authentication : .unexplained }
-    guard batch.names.count == 1 else { throw .notListed }
+    guard batch.names.count == 1 else { throw .oneNotListed }
     return try AddressLists(batch).results()
   }
 

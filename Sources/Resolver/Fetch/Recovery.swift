@@ -82,7 +82,9 @@ extension Resolver {
   private func fetchAgain(_ stale: Fetch) {
     let asked = stale.asked
     guard inFlight[asked.key] == nil, !admission.isFull, store.freshAnswer(to: asked, now: loop.now) == nil,
-      refresher?.takeFromBudget([asked.routed], upstream(for: asked.routed, after: .unknown)).first ?? true
+      refresher?.takeFromBudget(
+        [asked.routed], configuration.refreshSource(of: asked.routed, after: .unknown, localDNS)
+      ).first ?? true
     else { return }
     start(makeRefresh(asked))
   }

@@ -30,14 +30,15 @@ extension Resolver {
     }
     // A fresh answer of another network costs one transfer of the refresh budget.
     let state = cache.state(hash: asked.key.keyedHash)
-    guard let source = upstream(for: asked.routed, after: EntrySource(number: state?.source ?? 0)),
+    let last = EntrySource(number: state?.source ?? 0)
+    guard let source = configuration.refreshSource(of: asked.routed, after: last, localDNS),
       refresher?.takeFromBudget([asked.routed], source).first ?? true
     else { return }
     let fetch = makeRefresh(asked)
     fetch.state.attemptBegins(now: now)
     let heat = state.flatMap { refresher?.heat(of: $0) }
     if let heat { fetch.heat = heat.rawValue } else { inherit(fetch) }
-    loop.startTask { _ = await self.send([fetch], to: self.configuration.provider(source)) }
+    loop.startTask { _ = await self.send([fetch], to: source, self.configuration.provider(source)) }
   }
 
   package func refresh(_ questions: [RefreshedQuestion], from source: EntrySource) async -> [Bool] {
@@ -61,7 +62,7 @@ extension Resolver {
       fetches.append((number, fetch))
     }
     guard !fetches.isEmpty else { return results }
-    for (begun, hasAnswer) in zip(fetches, await send(fetches.map(\.fetch), to: provider)) {
+    for (begun, hasAnswer) in zip(fetches, await send(fetches.map(\.fetch), to: source, provider)) {
       results[begun.number] = hasAnswer
     }
     return results
@@ -70,17 +71,28 @@ extension Resolver {
   /// Asks a provider for fetches that have begun, and ends them; nil asks LocalDNS for the only one.
   ///
   /// - Returns: for each of them, whether it has an answer.
-  private func send(_ fetches: [Fetch], to provider: (any Upstream)?) async -> [Bool] {
+  private func send(_ fetches: [Fetch], to source: EntrySource, _ provider: (any Upstream)?) async -> [Bool] {
     guard let provider else {
       let route = fetches[0].route
       let result = await localDNS.ask(fetches[0], isFallback: !route.providers.isEmpty)
       return [end(fetches[0], route.isSearched ? result.unlessNXDOMAIN : result)]
     }
+    return await ProviderRefresh(fetches: fetches, source: source, provider: provider).send(by: self)
+  }
+
+  /// Asks a provider once for fetches that have begun, and ends them.
+  ///
+  /// - Returns: for each of them, whether it has an answer; nil for those that have not ended, since another name of the transfer
+  ///   may be the reason of its refusal.
+  fileprivate func send(_ fetches: [Fetch], to provider: any Upstream, deadline: BootInstant) async -> [Bool?] {
     let sentAt = loop.now
-    let results = await provider.refresh(fetches.map(\.question), deadline: sentAt + ResolverSettings.answerBy)
-    if case .failure(let reason) = results { note(provider.name, reason) }
+    let results = await provider.refresh(fetches.map(\.question), deadline: deadline)
+    let hasSeveralNames = fetches.contains { $0.question.name != fetches[0].question.name }
+    func isOfOneName(_ reason: UpstreamFailure) -> Bool { hasSeveralNames && reason.report?.mayConcernOneName == true }
+    if case .failure(let reason) = results, !isOfOneName(reason) { note(provider.name, reason) }
     return fetches.map { fetch in
       switch results.flatMap({ $0[fetch.question] ?? .failure(.unserved) }) {
+      case .failure(let reason) where isOfOneName(reason): return nil
       case .success(let reply):
         let source = AnswerSource.provider(provider.name, server: reply.server)
         insertOthers(reply.others, of: fetch, from: provider, source, sentAt: sentAt)
@@ -96,7 +108,7 @@ extension Resolver {
   }
 
   /// Returns whether the refresh has an answer.
-  private func end(_ fetch: Fetch, _ result: FetchResult) -> Bool {
+  fileprivate func end(_ fetch: Fetch, _ result: FetchResult) -> Bool {
     afterAttempt(fetch, fetch.state.refreshEnded(result, isSearched: localDNS.maySearch(fetch.route)))
     return result.failure == nil
   }
@@ -112,24 +124,58 @@ extension Resolver {
   }
 
   package func refreshSource(_ asked: RoutedQuestion, after source: EntrySource) -> RefreshSource? {
-    upstream(for: asked, after: source).map { RefreshSource($0, configuration.provider($0)?.traits) }
+    configuration.refreshSource(of: asked, after: source, localDNS).map {
+      RefreshSource($0, configuration.provider($0)?.traits)
+    }
   }
 
   package func refreshPrice(of source: EntrySource) -> RefreshPrice {
     configuration.provider(source)?.refreshPrice ?? .free
   }
+}
 
+/// Fetches that a provider is asked for in one transfer.
+private struct ProviderRefresh {
+  let fetches: [Fetch]
+  let source: EntrySource
+  let provider: any Upstream
+
+  /// Where the provider refuses the transfer, one of the names may not be on the account's list: each is asked for once by
+  /// itself, if the budget pays for it.
+  ///
+  /// - Returns: for each fetch, whether it has an answer.
+  func send(by resolver: isolated Resolver) async -> [Bool] {
+    let deadline = resolver.loop.now + ResolverSettings.answerBy
+    var isAnswered = await resolver.send(fetches, to: provider, deadline: deadline)
+    for place in fetches.indices where isAnswered[place] == nil {
+      let name = fetches[place].question.name
+      let places = fetches.indices.filter { isAnswered[$0] == nil && fetches[$0].question.name == name }
+      let alone = places.map { fetches[$0] }
+      let isPaid = resolver.refresher?.takeFromBudget(alone.map(\.asked.routed), source).allSatisfy(\.self) ?? true
+      let results =
+        isPaid
+        ? await resolver.send(alone, to: provider, deadline: deadline)
+        : alone.map { resolver.end($0, .failure(.unserved)) }
+      for (place, result) in zip(places, results) { isAnswered[place] = result ?? false }
+    }
+    return isAnswered.map { $0 ?? false }
+  }
+}
+
+extension ResolverConfiguration {
+  /// The upstream that a refresh asks for an answer of `source`; nil if none may be asked now.
+  ///
   /// It is the source itself. If LocalDNS answered instead of a provider, it is a provider as soon as one is fit again.
-  func upstream(for asked: RoutedQuestion, after source: EntrySource) -> EntrySource? {
-    guard let route = configuration.route(asked.route) else { return nil }
+  func refreshSource(of asked: RoutedQuestion, after source: EntrySource, _ localDNS: LocalDNSOrder) -> EntrySource? {
+    guard let route = route(asked.route) else { return nil }
     func isFit(_ index: Int) -> Bool {
       !upstreams[index].answersAtOnce && upstreams[index].isFit(for: asked.question)
     }
     if source == .localDNS, route.isSearched { return localDNS.comesFirst(asked.question, route) ? .localDNS : nil }
-    if case .provider(let number) = source, let index = configuration.place(ofProvider: number) {
+    if case .provider(let number) = source, let index = place(ofProvider: number) {
       return route.providers.contains(index) && isFit(index) ? source : nil
     }
-    if let index = route.providers.first(where: isFit) { return .provider(configuration.providerNumbers[index]) }
+    if let index = route.providers.first(where: isFit) { return .provider(providerNumbers[index]) }
     guard source == .localDNS || route.providers.isEmpty else { return nil }
     return localDNS.hasServers(route) ? .localDNS : nil
   }

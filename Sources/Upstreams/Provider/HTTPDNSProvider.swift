@@ -456,16 +456,13 @@ final class HTTPDNSProvider: ConfiguredUpstream {
     }
     let asking = OwnQuestion(questions[0].name, now: loop.now)
     if traits.families == .one, Set(questions.map(\.type)).count > 1 {
-      return await refreshApart(questions, deadline: deadline) { $0.type == $1.type }
+      return await refreshFamiliesApart(questions, deadline: deadline)
     }
     let asked = asked(questions)
     let replies = await askServers(asked, for: asking, deadline: deadline, isLastResort: false, attempts: 1)
-    if case .failure(let failure) = replies {
-      if failure.report?.isUndecided == true, asked.nameCount > 1 {
-        // One of the names may not be on the account's list: each is asked once by itself.
-        return await refreshApart(questions, deadline: deadline) { $0.name == $1.name }
-      }
-      if failure.consequence.isRemembered { health.refreshHasFailed() }
+    if case .failure(let failure) = replies, failure.consequence.isRemembered {
+      // A refusal of several names may concern one of them alone.
+      if asked.nameCount == 1 || failure.report?.mayConcernOneName != true { health.refreshHasFailed() }
     }
     return replies.map { replies in
       var answers: [HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>] = [:]
@@ -478,14 +475,14 @@ final class HTTPDNSProvider: ConfiguredUpstream {
     }
   }
 
-  /// Asks for questions in several transfers: one for those that belong together.
-  private func refreshApart(
-    _ questions: [HTTPDNSQuestion], deadline: BootInstant, _ areTogether: (HTTPDNSQuestion, HTTPDNSQuestion) -> Bool
+  /// Asks for each family in a transfer of its own.
+  private func refreshFamiliesApart(
+    _ questions: [HTTPDNSQuestion], deadline: BootInstant
   ) async -> Result<[HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>], UpstreamFailure> {
     var answers: [HTTPDNSQuestion: Result<UpstreamAnswer, UpstreamFailure>] = [:]
     var arrivals: [(questions: [HTTPDNSQuestion], at: BootInstant)] = []
     for question in questions where answers[question] == nil {
-      let together = questions.filter { areTogether($0, question) }
+      let together = questions.filter { $0.type == question.type }
       switch await refresh(together, deadline: deadline) {
       case .success(let found): answers.merge(found) { $1 }
       case .failure(let failure): for question in together { answers[question] = .failure(failure) }
