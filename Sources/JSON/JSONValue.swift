@@ -61,6 +61,8 @@ package struct JSONValue {
   package var isObject: Bool { json_kind_of(handle) == JSON_OBJECT }
   package var isArray: Bool { json_kind_of(handle) == JSON_ARRAY }
   package var isString: Bool { json_kind_of(handle) == JSON_STRING }
+  /// Whether it is the literal null. A member that is null is not found at all.
+  package var isNull: Bool { json_kind_of(handle) == JSON_NULL }
 
   /// The value of `true` or `false`; nil for any other value.
   package var boolean: Bool? {

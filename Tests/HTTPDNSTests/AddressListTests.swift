@@ -25,10 +25,10 @@ import Testing
     let body = #"{"lists":[\#(texts.joined(separator: ","))]}"#
     do throws(HTTPDNSFailure) {
       return try withJSON(Array(body.utf8)) { root throws(HTTPDNSFailure) in
-        var found = AddressLists(batch)
+        var found = AddressLists(batch, member: "ips")
         for (element, list) in zip(root["lists"]!.elements, lists) {
           found.add(
-            element["ips"], of: element["name"]?.octets, family: list.family, ttl: element["ttl"],
+            element["ips"], of: element["name"], family: list.family, ttl: element["ttl"],
             standardTTL: standardTTL)
         }
         return try found.results()
@@ -64,6 +64,17 @@ import Testing
     let two = batch([www, "b.example"])
     #expect(read([List()], two) == [positive(a(www, 60, "192.0.2.1")), noData()])
     #expect(read([List(ips: #""192.0.2.1""#)], batch([www])) == [.failure(.unreadable(.shape("ips")))])
+    #expect(read([List(name: nil, ips: "null")], both) == [shapeless, shapeless])
+  }
+
+  private let shapeless = Result<HTTPDNSAnswer, HTTPDNSFailure>.failure(.unreadable(.shape("ips")))
+
+  @Test func `a senseless list of a name does not spoil another one of the same name`() {
+    for junk in [List(ips: #"["x"]"#), List(ips: "7"), List(ttl: "null")] {
+      for lists in [[junk, List()], [List(), junk]] {
+        #expect(read(lists, batch([www])) == [positive(a(www, 60, "192.0.2.1"))])
+      }
+    }
   }
 
   @Test func `names are compared without regard to case and final dot, and other names alone are another question`() {

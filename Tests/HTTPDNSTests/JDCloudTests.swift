@@ -115,11 +115,19 @@ let jdcloud = JDCloudDialect(account: .init(id: "123456", secret: Secret("JdKey0
     #expect(outcomes(batch([www]), reply(element), jdcloud) == [noData()])
   }
 
+  @Test(arguments: [#""www.example.com""#, "{}", "null", "7", #"{"domain":["www.example.com"],"ips":[]}"#])
+  func `elements that are no list of a name are unreadable, and spoil no others`(element: String) {
+    #expect(outcomes(batch([www]), reply(element), jdcloud) == [.failure(.unreadable(.shape("ips")))])
+    let good = #"{"domain":"www.example.com","ips":["192.0.2.1"],"ttl":7}"#
+    #expect(outcomes(batch([www]), reply("\(element),\(good)"), jdcloud) == [positive(a(www, 7, "192.0.2.1"))])
+  }
+
   @Test func `a name that is not listed is empty, and one of several has each asked alone`() {
     for status in [200, 400, 401, 403, 404] {
       let refusal = json(#"{"ret_code":10015,"msg":"x","data":"www.example.com"}"#, status: status)
       #expect(outcomes(batch([www]), refusal, jdcloud) == [noData()])
-      #expect(outcomes(batch([www, "b.example"]), refusal, jdcloud) == [.failure(.oneNotListed), .failure(.oneNotListed)])
+      #expect(
+        outcomes(batch([www, "b.example"]), refusal, jdcloud) == [.failure(.oneNotListed), .failure(.oneNotListed)])
     }
   }
 

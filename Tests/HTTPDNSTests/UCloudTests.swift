@@ -136,6 +136,13 @@ let ucloud = UCloudDialect(account: .init(id: "abc-0001", secret: Secret("Ucloud
     #expect(outcome(json(body)) == (addresses.isEmpty ? noData() : .success(answer)))
   }
 
+  @Test(arguments: [429, 500, 503]) func `a code counts in no fault of the server`(status: Int) {
+    for code in ["HOST_FORBIDDEN", "FAIL_TO_RESOLVE", "UNAUTHORIZED"] {
+      #expect(outcome(refusal(status, code)) == .failure(.status(status)))
+      #expect(ucloud.errorCode(in: refusal(status, code)) == code)
+    }
+  }
+
   @Test(arguments: [400, 401, 403, 404]) func `a code counts in any refusal`(status: Int) {
     for code in ["HOST_FORBIDDEN", "FAIL_TO_RESOLVE"] { #expect(outcome(refusal(status, code), .aaaa) == noData()) }
     #expect(outcome(refusal(status, "UNAUTHORIZED")) == .failure(.authentication))
@@ -143,9 +150,11 @@ let ucloud = UCloudDialect(account: .init(id: "abc-0001", secret: Secret("Ucloud
       refusal(status, "OTHER"), json("{}", status: status), json("", status: status), json("<p>", status: status),
     ] {
       #expect(outcome(other) == .failure(.status(status)))
-      #expect(ucloud.errorCode(in: other) == nil)
     }
-    #expect(ucloud.errorCode(in: refusal(status, "UNAUTHORIZED")) == "UNAUTHORIZED")
+    for code in ["UNAUTHORIZED", "OTHER"] { #expect(ucloud.errorCode(in: refusal(status, code)) == code) }
+    for body in ["{}", "", #"{"code":"a\nb"}"#, #"{"code":7}"#] {
+      #expect(ucloud.errorCode(in: json(body, status: status)) == nil)
+    }
   }
 
   @Test func `a bare 404 is a wrong path, and other statuses say what they always say`() {
@@ -164,7 +173,9 @@ let ucloud = UCloudDialect(account: .init(id: "abc-0001", secret: Secret("Ucloud
     ("[]", .unreadable(.shape("ip_list"))),
     (#"{"status":401,"code":"UNAUTHORIZED","message":"x"}"#, .unreadable(.shape("ip_list"))),
     (#"{"status":403,"code":"HOST_FORBIDDEN","message":"x"}"#, .unreadable(.shape("ip_list"))),
-    (#"{"host":"www.example.com","ip_list":"192.0.2.1","ttl":1}"#, .unreadable(.shape("ips"))),
+    (#"{"host":"www.example.com","ip_list":"192.0.2.1","ttl":1}"#, .unreadable(.shape("ip_list"))),
+    (#"{"host":"www.example.com","status":401,"code":"UNAUTHORIZED"}"#, .unreadable(.shape("ip_list"))),
+    (#"{"host":7,"ip_list":[],"ttl":1}"#, .unreadable(.shape("ip_list"))),
     (#"{"host":"www.example.com","ip_list":["x"],"ttl":1}"#, .unreadable(.rdata)),
     (#"{"host":"www.example.com","ip_list":["192.0.2.1"]}"#, .unreadable(.shape("ttl"))),
     (#"{"host":"b.example","ip_list":["192.0.2.1"],"ttl":1}"#, .wrongQuestion),

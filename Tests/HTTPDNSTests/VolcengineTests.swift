@@ -150,7 +150,9 @@ let volcengine = VolcengineDialect(
     (#"{"host":"www.example.com","ips":["192.0.2.1"],"ttl":"x"}"#, .unreadable(.number)),
     (#"{"host":"b.example","ips":["192.0.2.1"]}"#, .wrongQuestion), ("", .unreadable(.syntax)),
     (#"{"ips":["192.0.2.1"],"ips":[]}"#, .unreadable(.syntax)), (#"{"ips":[]}[]"#, .unreadable(.syntax)),
-    ("Forbidden", .unreadable(.syntax)),
+    ("Forbidden", .unreadable(.syntax)), ("[1]", .unreadable(.shape("ips"))),
+    (#"["x",{}]"#, .unreadable(.shape("ips"))),
+    (#"{"dns":[{"error":7}]}"#, .unreadable(.shape("ips"))), (#"{"host":5,"ips":[]}"#, .unreadable(.shape("ips"))),
   ])
   func `a body without an answer is the failure`(body: String, expected: HTTPDNSFailure) {
     #expect(failure(of: json(body), to: question(www), with: volcengine) == expected)

@@ -54,16 +54,12 @@ public struct BaiduDialect: BatchDialect {
 
   /// The `msg` of a refusal, if it is a plain text.
   public func errorCode(in response: HTTPResponse) -> String? {
-    guard let text = BaiduDialect.inBody(of: response, { $0["msg"]?.text }), text != "ok",
-      (1...64).contains(text.utf8.count),
-      text.utf8.allSatisfy({ 0x20...0x7E ~= $0 && $0 != UInt8(ascii: "\"") })
-    else { return nil }
-    return text
+    response.word("msg").flatMap { $0 == "ok" ? nil : $0 }
   }
 
   /// `timestamp` in the body of a refusal.
   public func unixTime(in response: HTTPResponse) -> Int64? {
-    BaiduDialect.inBody(of: response) { $0["timestamp"]?.number(upTo: .max) }.map(Int64.init)
+    response.inJSON { $0["timestamp"]?.number(upTo: .max) }.map(Int64.init)
   }
 
   /// Reads a body with `msg` and `data`, an object with a member for each name.
@@ -76,22 +72,24 @@ public struct BaiduDialect: BatchDialect {
       guard let message = root["msg"]?.octets else { throw .unreadable(.shape("msg")) }
       guard message.elementsEqual("ok".utf8) else { throw BaiduDialect.refusal(message, status: 200) }
       guard let data = root["data"], data.isObject else { throw .unreadable(.shape("data")) }
-      var lists = AddressLists(batch)
+      var lists = AddressLists(batch, member: "ip")
       data.forEachMember { name, value in
         for (member, family) in [("ipv4", RecordType.a), ("ipv6", .aaaa)] as [(StaticString, RecordType)] {
-          let list = value[member]
-          lists.add(list?["ip"], of: name, family: family, ttl: list?["ttl"])
+          // What is no object is no list either.
+          let found = value.isObject ? value[member] : value.isNull ? nil : value
+          let list = found.flatMap { $0.isObject ? $0["ip"] : $0 }
+          lists.add(list, ofName: name, family: family, ttl: found?["ttl"])
         }
       }
       return try lists.results()
     }
   }
 
-  /// What a status and, if the body has it, `msg` say. Too many requests and faults of the server are what their status says.
+  /// What a status and, if the body has it, `msg` say.
   private static func refusal(_ response: HTTPResponse) -> HTTPDNSFailure {
     let status = HTTPDNSFailure.status(response.status, retryAfter: response.retryAfter)
-    guard response.status != 429, (400...499).contains(response.status) else { return status }
-    return inBody(of: response) { $0["msg"]?.octets.map { refusal($0, status: response.status) } } ?? status
+    guard response.mayExplainRefusal else { return status }
+    return response.inJSON { $0["msg"]?.octets.map { refusal($0, status: response.status) } } ?? status
   }
 
   /// The meaning of `msg`. Its texts are not documented but for one, nor are the statuses that come with them.
@@ -99,12 +97,6 @@ public struct BaiduDialect: BatchDialect {
     if message.elementsEqual("ok".utf8) { return .status(status) }
     if message.elementsEqual("SignatureExpired".utf8), status != 401 { return .expired }
     return status == 401 ? .authentication : .unexplained
-  }
-
-  /// What `read` finds in the JSON of a body of any status; nil if there is none.
-  private static func inBody<Value>(of response: HTTPResponse, _ read: (JSONValue) -> Value?) -> Value? {
-    guard response.body.count <= JSONLimit.octets else { return nil }
-    do throws(HTTPDNSFailure) { return try withJSON(response.body) { read($0) } } catch { return nil }
   }
 }
 

@@ -49,7 +49,7 @@ public struct JDCloudDialect: BatchDialect {
 
   /// `ret_code` of a refusal.
   public func errorCode(in response: HTTPResponse) -> String? {
-    JDCloudDialect.code(in: response).flatMap { $0 == 0 ? nil : String($0) }
+    JDCloudDialect.code(of: response).flatMap { $0 == 0 ? nil : String($0) }
   }
 
   /// Reads a body with `ret_code` and `data`, an array with an element for each name.
@@ -57,9 +57,9 @@ public struct JDCloudDialect: BatchDialect {
     to batch: QuestionBatch, from response: HTTPResponse
   ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
     guard response.status == 200 else {
-      let status = HTTPDNSFailure.status(response.status, retryAfter: response.retryAfter)
-      guard response.status != 429, (400...499).contains(response.status), let code = JDCloudDialect.code(in: response)
-      else { throw status }
+      guard response.mayExplainRefusal, let code = JDCloudDialect.code(of: response) else {
+        throw .status(response.status, retryAfter: response.retryAfter)
+      }
       return try refused(batch, code, status: response.status)
     }
     try response.requireBody(.undocumentedJSON, limit: JSONLimit.octets)
@@ -67,9 +67,9 @@ public struct JDCloudDialect: BatchDialect {
       guard let code = root["ret_code"]?.number(upTo: .max) else { throw .unreadable(.shape("ret_code")) }
       guard code == 0 else { return try refused(batch, code, status: 200) }
       guard let data = root["data"], data.isArray else { throw .unreadable(.shape("data")) }
-      var lists = AddressLists(batch)
+      var lists = AddressLists(batch, member: "ips")
       for element in data.elements {
-        lists.add(element["ips"], of: element["domain"]?.octets, family: batch.types[0], ttl: element["ttl"])
+        lists.add(element["ips"], of: element["domain"], family: batch.types[0], ttl: element["ttl"])
       }
       return try lists.results()
     }
@@ -81,14 +81,11 @@ public struct JDCloudDialect: BatchDialect {
   ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
     guard code == JDCloudDialect.notListed else { throw status == 401 ? .authentication : .unexplained }
     guard batch.names.count == 1 else { throw .oneNotListed }
-    return try AddressLists(batch).results()
+    return try AddressLists(batch, member: "ips").results()
   }
 
-  private static func code(in response: HTTPResponse) -> UInt32? {
-    guard response.body.count <= JSONLimit.octets else { return nil }
-    do throws(HTTPDNSFailure) {
-      return try withJSON(response.body) { $0["ret_code"]?.number(upTo: .max) }
-    } catch { return nil }
+  private static func code(of response: HTTPResponse) -> UInt32? {
+    response.inJSON { $0["ret_code"]?.number(upTo: .max) }
   }
 }
 

@@ -15,7 +15,7 @@ struct AddressLists {
     var failure: HTTPDNSFailure?
 
     var result: Result<HTTPDNSAnswer, HTTPDNSFailure> {
-      if let failure { return .failure(failure) }
+      if let failure, records.isEmpty { return .failure(failure) }
       return Result { () throws(HTTPDNSFailure) in
         var answer = try ProviderReply(responseCode: .noError, answers: records).answer(to: question)
         answer.isEmptyAmbiguous = answer.isNegative
@@ -26,16 +26,36 @@ struct AddressLists {
 
   private var questions: [Found]
   private let isOfOneName: Bool
-  /// Whether the reply has a name of the batch, and another one.
-  private var (hasOurs, hasOthers) = (false, false)
+  /// The service's word for a list of addresses.
+  private let member: String
+  /// Whether the reply has a name of the batch, another one, and something that is no list of a name.
+  private var (hasOurs, hasOthers, hasSenseless) = (false, false, false)
 
-  init(_ batch: QuestionBatch) {
+  /// - Parameter member: the service's word for a list of addresses.
+  init(_ batch: QuestionBatch, member: String) {
     questions = batch.questions.map { Found(question: $0) }
     isOfOneName = batch.names.count == 1
+    self.member = member
+  }
+
+  /// Adds an element that should have a list and the name that it belongs to. One with neither, or whose name is no text, is
+  /// senseless.
+  ///
+  /// - Parameter name: nil means the only name of the batch.
+  mutating func add(
+    _ list: JSONValue?, of name: JSONValue?, family: RecordType? = nil, ttl: JSONValue?, standardTTL: UInt32? = nil
+  ) {
+    let octets = name?.octets
+    guard octets != nil || name == nil && list != nil else {
+      hasSenseless = true
+      return
+    }
+    add(list, ofName: octets, family: family, ttl: ttl, standardTTL: standardTTL)
   }
 
   /// Adds the list of a name. Addresses of both families may be mixed; white space around them and texts that are no addresses
-  /// do not count. A list of such texts alone is unreadable, and so is one of addresses without a TTL.
+  /// do not count. A list of such texts alone is unreadable, and so is one of addresses without a TTL, unless another list has
+  /// addresses.
   ///
   /// - Parameters:
   ///   - list: an array of strings; nil is an empty one.
@@ -44,7 +64,7 @@ struct AddressLists {
   ///   - ttl: a number or a text.
   ///   - standardTTL: the TTL in seconds where the reply has none; nil if each list needs one.
   mutating func add(
-    _ list: JSONValue?, of name: UnsafeRawBufferPointer?, family: RecordType? = nil, ttl: JSONValue?,
+    _ list: JSONValue?, ofName name: UnsafeRawBufferPointer?, family: RecordType? = nil, ttl: JSONValue?,
     standardTTL: UInt32? = nil
   ) {
     let places = questions.indices.filter { index in
@@ -68,7 +88,7 @@ struct AddressLists {
     _ list: JSONValue?, _ ttl: JSONValue?, _ standardTTL: UInt32?, into places: [Int]
   ) throws(HTTPDNSFailure) {
     guard let list else { return }
-    guard list.isArray else { throw .unreadable(.shape("ips")) }
+    guard list.isArray else { throw .unreadable(.shape(member)) }
     var addresses: [[UInt8]] = []
     for element in list.elements {
       if let address = element.address { addresses.append(address) }
@@ -89,9 +109,11 @@ struct AddressLists {
 
   /// The answers in the order of the questions. A name that the reply does not have is empty.
   ///
-  /// - Throws: `.wrongQuestion` if it has other names alone, and the failure of the first question if each has one.
+  /// - Throws: `.wrongQuestion` if it has other names alone, `.unreadable` if it has nothing but what is senseless, and the
+  ///   failure of the first question if each has one.
   func results() throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
     guard hasOurs || !hasOthers else { throw .wrongQuestion }
+    guard hasOurs || !hasSenseless else { throw .unreadable(.shape(member)) }
     let results = questions.map(\.result)
     guard case .failure(let failure)? = results.first else { return results }
     for case .success in results { return results }

@@ -20,8 +20,7 @@ extension ServiceErrorCode {
 
   /// The text of the code in a body, if it is a documented one.
   static func text(in response: HTTPResponse) -> String? {
-    guard response.body.count <= JSONLimit.octets else { return nil }
-    return (try? withJSON(response.body, Self.init(in:)))?.rawValue
+    response.inJSON(Self.init(in:))?.rawValue
   }
 
   /// Passes the root of a reply's body to `read`, unless the reply is a refusal. The error code takes precedence over the
@@ -29,7 +28,7 @@ extension ServiceErrorCode {
   static func withReply<Value>(
     _ response: HTTPResponse, _ read: (JSONValue) throws(HTTPDNSFailure) -> Value
   ) throws(HTTPDNSFailure) -> Value {
-    if response.status != 200, let code = try? withJSON(response.body, Self.init(in:)) { throw code.failure }
+    if response.status != 200, let code = response.inJSON(Self.init(in:)) { throw code.failure }
     try response.requireStatus(in: 200...200)
     try response.requireBody(.undocumentedJSON, limit: JSONLimit.octets)
     return try withJSON(response.body) { root throws(HTTPDNSFailure) in

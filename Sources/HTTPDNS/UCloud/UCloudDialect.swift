@@ -37,22 +37,25 @@ public struct UCloudDialect: Dialect {
       "resolve", host: plainText(of: question.name), type: question.type == .a ? "4" : "6", unixTime: unixTime)
   }
 
-  /// `code` of a refusal.
-  public func errorCode(in response: HTTPResponse) -> String? {
-    response.status == 200 ? nil : UCloudErrorCode.text(in: response)
-  }
+  /// `code` of a refusal, also one that is not documented.
+  public func errorCode(in response: HTTPResponse) -> String? { response.word("code") }
 
-  /// Reads an object with `host`, `ip_list` and `ttl`.
+  /// Reads an object with `host`, `ip_list` and `ttl`. A refusal with status 200 is unreadable.
   public func answer(
     to question: HTTPDNSQuestion, from response: HTTPResponse
   ) throws(HTTPDNSFailure) -> HTTPDNSAnswer {
-    var lists = AddressLists(QuestionBatch(question))
-    if let code = errorCode(in: response), UCloudErrorCode(rawValue: code)?.isEmpty == true {
+    var lists = AddressLists(QuestionBatch(question), member: "ip_list")
+    if let code = UCloudErrorCode(of: response) {
+      guard code.isEmpty else { throw .authentication }
       return try lists.results()[0].get()
     }
-    return try UCloudErrorCode.withReply(response) { root throws(HTTPDNSFailure) in
-      guard root["ip_list"] != nil || root["host"] != nil else { throw .unreadable(.shape("ip_list")) }
-      lists.add(root["ip_list"], of: root["host"]?.octets, family: question.type, ttl: root["ttl"])
+    try response.requireStatus(in: 200...200)
+    try response.requireBody(.undocumentedJSON, limit: JSONLimit.octets)
+    return try withJSON(response.body) { root throws(HTTPDNSFailure) in
+      guard root["ip_list"] != nil || root["host"] != nil && root["code"] == nil else {
+        throw .unreadable(.shape("ip_list"))
+      }
+      lists.add(root["ip_list"], of: root["host"], family: question.type, ttl: root["ttl"])
       return try lists.results()[0].get()
     }
   }

@@ -79,7 +79,7 @@ public struct VolcengineDialect: BatchDialect {
     try response.requireStatus(in: 200...200)
     try response.requireBody(.undocumentedJSON, limit: JSONLimit.octets)
     return try withJSON(response.body) { root throws(HTTPDNSFailure) in
-      var lists = AddressLists(batch)
+      var lists = AddressLists(batch, member: "ips")
       let elements = root.isArray ? root : root["dns"]
       guard let elements else {
         guard root["ips"] != nil || root["host"] != nil else { throw .unreadable(.shape("ips")) }
@@ -94,7 +94,7 @@ public struct VolcengineDialect: BatchDialect {
 
   private static func read(_ element: JSONValue, into lists: inout AddressLists) {
     lists.add(
-      element["ips"], of: element["host"]?.octets, ttl: element["ttl"], standardTTL: VolcengineDialect.standardTTL)
+      element["ips"], of: element["host"], ttl: element["ttl"], standardTTL: VolcengineDialect.standardTTL)
   }
 }
 
