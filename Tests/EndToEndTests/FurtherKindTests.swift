@@ -134,7 +134,7 @@ import Testing
       try daemon.waitForLog(
         "8 requests refused and none answered yet: HTTP status 403; check that the provider's console lists these names, "
           + "and account_id and secret_key")
-      // What is repaired in the console is seen at once: nothing pauses.
+      // A key that is repaired is of use at once to names that were not refused: nothing pauses.
       daemon.end()
       #expect(daemon.log.split(separator: "\n").count { $0.contains("none answered yet") } == 1)
       #expect(!daemon.log.contains("pausing"))
@@ -142,27 +142,63 @@ import Testing
   }
 
   @Test(arguments: ["dns", "array"])
-  func `an unlisted name in Volcengine's list has each name asked alone`(form: String) throws {
+  func `Volcengine's answers to several names are read in each form`(form: String) throws {
     try withLab { lab in
       let kind = AccountKind.named("volcengine over HTTP")
-      let first = try lab.simulator("--setting", "not-listed=c.batch.example", "--setting", "volcengine-list=\(form)")
-      let second = try lab.simulator()
-      for simulator in [first, second] {
-        try simulator.setZone(
-          ["a", "b", "c"].map { "\($0).batch.example. 4 A 192.0.2.1" }.joined(separator: "\n"))
-      }
-      var settings = Settings(kind.provider(first), Settings.json(second.http))
+      let simulator = try lab.simulator("--setting", "volcengine-list=\(form)")
+      try simulator.setZone(["a", "b"].map { "\($0).batch.example. 60 A 192.0.2.1" }.joined(separator: "\n"))
+      var settings = Settings(kind.provider(simulator))
+      settings.more = "[refresh]\nkeep = [\"a.batch.example\", \"b.batch.example\"]\ntypes = [\"A\"]"
+      let daemon = try lab.daemon(settings.text)
+      try eventually("both names in one transfer") { try simulator.requests.first }
+      for name in ["a", "b"] { #expect(try ask(daemon.address, "\(name).batch.example").data == ["192.0.2.1"]) }
+      #expect(try simulator.requests.map { [$0.questions.count, $0.status] } == [[4, 200]])
+    }
+  }
+
+  @Test(arguments: ["baidu", "volcengine", "jdcloud"])
+  func `a list with an unlisted name is refused, each name is asked alone once, and that one goes on`(_ name: String)
+    throws
+  {
+    try withLab { lab in
+      let kind = AccountKind.named("\(name) over HTTP")
+      let simulator = try lab.simulator(
+        "--setting", "not-listed=c.batch.example", "--setting", "baidu-unlisted=refused")
+      try simulator.setZone(["a", "b", "c"].map { "\($0).batch.example. 600 A 192.0.2.1" }.joined(separator: "\n"))
+      let local = try PlainServer(addresses: ["c.batch.example.": "198.51.100.3"])
+      var settings = Settings(kind.provider(simulator))
+      settings.localServers = [local.address]
       settings.more = """
         [refresh]
         keep = ["a.batch.example", "b.batch.example", "c.batch.example"]
         types = ["A"]
-        min_ttl = "1s"
         """
       let daemon = try lab.daemon(settings.text)
-      try eventually("both listed names in one transfer", within: .seconds(60)) {
-        try first.requests.contains { $0.questions.count == 4 && $0.status == 200 } ? true : nil
-      }
-      for name in ["a", "b", "c"] { #expect(try ask(daemon.address, "\(name).batch.example").data == ["192.0.2.1"]) }
+      try daemon.waitForLog("3 of 3 names and types resolved at start")
+      let requests = try simulator.requests
+      let names = requests.map { Set($0.questions.compactMap { $0.split(separator: ".").first }) }
+      // What Baidu says is not remembered: the last one is asked for as a client's question once more.
+      #expect(names == [["a", "b", "c"], ["a"], ["b"], ["c"]] + (name == "baidu" ? [["c"]] : []))
+      #expect(requests.map { $0.status == 200 }.prefix(4) == [false, true, true, false])
+      for name in ["a", "b"] { #expect(try ask(daemon.address, "\(name).batch.example").data == ["192.0.2.1"]) }
+      #expect(try ask(daemon.address, "c.batch.example").data == ["198.51.100.3"])
+      #expect(try simulator.count.transfers == requests.count)
+    }
+  }
+
+  @Test func `JD Cloud's refusals without a meaning concern names, and one line of the log says what to check`() throws
+  {
+    try withLab { lab in
+      let kind = AccountKind.named("jdcloud over HTTP")
+      let first = try lab.simulator("--secret", "jdcloud=Another", "--setting", "jdcloud-refusal-status=403")
+      let second = try lab.simulator()
+      let daemon = try lab.daemon(Settings(kind.provider(first), Settings.json(second.http)).text)
+      for index in 0..<12 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
+      #expect(try first.count.transfers == 12)
+      try daemon.waitForLog("; check that the provider's console lists these names, and account_id and key")
+      daemon.end()
+      #expect(daemon.log.split(separator: "\n").count { $0.contains("none answered yet") } == 1)
+      #expect(!daemon.log.contains("pausing"))
     }
   }
 
