@@ -88,6 +88,41 @@ import Testing
     }
   }
 
+  /// What arrives counts, whatever comes back: the service may bill it.
+  @Test(arguments: ["baidu over HTTPS", "volcengine over HTTP", "jdcloud over HTTP", "ucloud over HTTP"])
+  func `units are those of all names that arrived, under each of the service's faults`(_ title: String) throws {
+    try withLab { lab in
+      let kind = AccountKind.named(title)
+      let simulator = try lab.simulator(
+        "--clock-offset", "7200", "--setting", "not-listed=n3.bench.example", "--setting", "baidu-unlisted=refused",
+        https: kind.isSecure)
+      var settings = Settings(kind.provider(simulator, "timeout = \"300ms\"\nrequests_per_second = 0"))
+      let socket = settings.openControl(in: lab)
+      settings.more = "[refresh]\nkeep = [\"n1.bench.example\", \"n2.bench.example\", \"n3.bench.example\"]"
+      let daemon = try lab.daemon(settings.text)
+      try daemon.waitForLog("names and types resolved at start")
+      let faults = [
+        "delay&ms=20", "stall", "reset", "status&code=500", "status&code=403", "status&code=429", "html", "cut",
+        "wrong-question",
+      ]
+      for (number, fault) in faults.enumerated() {
+        try simulator.fault("kind=\(fault)&probability=0.4&below=\(number).bench.example")
+        _ = try askAll(daemon.address, (0..<10).map { TestQuery("n\($0).\(number).bench.example") })
+      }
+      try simulator.clearFaults()
+      for number in 0..<10 { try ask(daemon.address, "m\(number).bench.example") }
+      let output = try lab.run("providers", "--json", "--socket", socket).output
+      let object = try JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: [[String: Any]]]
+      let counted = try #require(object?["providers"]?[0]["units"] as? Int)
+      let requests = try simulator.requests
+      let names = requests.map { request in
+        ["dn", "domain", "host"].compactMap { request.parameters[$0] }[0].split(separator: ",").count
+      }
+      #expect(counted == names.reduce(0, +) * kind.price, "\(output)")
+      #expect(counted >= (try simulator.count.units[kind.kind] ?? 0) && requests.count > 100)
+    }
+  }
+
   @Test func `after return_to_first the first server is asked again`() throws {
     try withLab { lab in
       let servers = try (0..<2).map { _ in try lab.simulator() }
