@@ -100,9 +100,12 @@ private enum Canary {
         auth_id = "abc-0001"
         auth_secret = "\(Canary.ucloud)"
         """))
-    settings.more = (0..<9).map { index in
-      "[[rule]]\nnames = [\"n\(index).bench.example\"]\nuse = \"p\(index)\"\nfallback = \"never\""
-    }.joined(separator: "\n")
+    settings.openControl(in: lab)
+    settings.more =
+      "[web]\naddress = \"127.0.0.1:0\"\ndashboard = true\n"
+      + (0..<9).map { index in
+        "[[rule]]\nnames = [\"n\(index).bench.example\"]\nuse = \"p\(index)\"\nfallback = \"never\""
+      }.joined(separator: "\n")
     return settings.text.replacing("level = \"debug\"", with: "level = \"trace\"")
   }
 
@@ -146,6 +149,16 @@ private enum Canary {
           Canary.check([output, error], arguments.joined(separator: " "))
         }
       }
+      let socket = "\(lab.folder.path)/control.sock"
+      for arguments in [["providers"], ["providers", "--json"], ["stats"], ["stats", "--json"], ["top", "--once"]] {
+        let (_, output, error) = try lab.run(arguments + ["--socket", socket])
+        #expect(!output.isEmpty, "\(arguments): \(error)")
+        Canary.check([output, error], arguments.joined(separator: " "))
+      }
+      let web = try WebClient(daemon)
+      for path in ["/metrics", "/dashboard", "/healthz"] { Canary.check([try web.get(path).text], path) }
+      let (_, output, error) = try lab.run(["check", "--config", file], environment: environment)
+      Canary.check([output, error], "check")
       Canary.check([try daemon.kernelFile("cmdline")], "the command line")
       daemon.end()
       Canary.check([daemon.log], "the log")
