@@ -161,8 +161,8 @@ import Testing
     let time = BootInstant.now - begin
     #expect(Set(replies.map(\.id)) == Set(0..<60))
     #expect(replies.allSatisfy { $0.addresses == ["192.0.2.1"] && !$0.header.tc })
-    // Ten more than a second's worth, at 50 a second.
-    #expect(time >= .milliseconds(190))
+    // Ten more than a second's worth, at 50 a second: 0.2 s, less what clocks of timers are coarse by.
+    #expect(time >= .milliseconds(180))
     #expect(time < longestStep)
     #expect(scene.totals.countDelayed(over: .tcp) == 10)
   }
