@@ -32,7 +32,8 @@ struct CertificateAuthority {
   {
     let caKey = try KeyPair()
     let serverKey = try KeyPair()
-    let ca = try Certificate(subject: "httpdns-simulator CA", key: caKey, age: age)
+    // A client that trusts several finds the issuer by its name.
+    let ca = try Certificate(subject: "httpdns-simulator CA \(UInt32.random(in: 0 ... .max))", key: caKey, age: age)
     try ca.extend(NID_basic_constraints, "critical,CA:TRUE,pathlen:0")
     try ca.extend(NID_key_usage, "critical,keyCertSign,cRLSign")
     try ca.sign(issuer: ca, key: caKey)
