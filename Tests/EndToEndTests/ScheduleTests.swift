@@ -5,16 +5,31 @@ import Foundation
 import Testing
 
 @Suite(.blocking) struct ScheduleTests {
+  private static let account = "account_id = \"100000\"\nsecret_key = \"\(AccountKind.emasSecret)\""
+
   private static func provider(_ boot: Address, _ more: String = "") -> String {
-    let account = "account_id = \"100000\"\nsecret_key = \"\(AccountKind.emasSecret)\""
-    return Settings.provider("emas", "scheme = \"http\"\nservers = [\"\(boot)\"]\n\(account)\n\(more)")
+    Settings.provider("emas", "scheme = \"http\"\nservers = [\"\(boot)\"]\n\(account)\n\(more)")
+  }
+
+  /// The path of a file with the authorities of several simulators.
+  private static func authorities(of simulators: [Simulator], in lab: Lab) throws -> String {
+    let texts = try simulators.map { try String(contentsOfFile: #require($0.https).authority, encoding: .utf8) }
+    return try lab.folder.write(texts.joined(), to: "authorities.pem")
+  }
+
+  /// A simulator over HTTPS that gives a list with another one, and the keys that trust both.
+  private static func pair(in lab: Lab, _ setting: String) throws -> (boot: Simulator, listed: Simulator, keys: String)
+  {
+    let listed = try lab.simulator(https: true)
+    let boot = try lab.simulator("--setting", "\(setting)=\(#require(listed.https).address)", https: true)
+    let file = try authorities(of: [boot, listed], in: lab)
+    return (boot, listed, try "servers = [\"\(#require(boot.https).address)\"]\nca_file = \"\(file)\"")
   }
 
   @Test func `the list is asked for once, and serves after a restart without the boot server`() throws {
     try withLab { lab in
-      let service = try lab.simulator()
-      let boot = try lab.simulator("--setting", "emas-service-ip=\(service.http)")
-      let text = Settings(ScheduleTests.provider(boot.http)).text
+      let (boot, service, keys) = try ScheduleTests.pair(in: lab, "emas-service-ip")
+      let text = Settings(Settings.provider("emas", "\(keys)\n\(ScheduleTests.account)")).text
       let environment = ["STATE_DIRECTORY": lab.folder.path]
       let daemon = try lab.daemon(text, environment: environment)
       let file = "\(lab.folder.path)/servers-emas"
@@ -96,6 +111,16 @@ import Testing
     }
   }
 
+  /// Asks for other names until a question has come to the listed server.
+  private static func waitForList(of daemon: Daemon, with listed: Simulator) throws {
+    var number = 0
+    try eventually("a question at the listed server") {
+      number += 1
+      _ = try ask(daemon.address, "n\(1000 + number).bench.example")
+      return try listed.count.transfers > 0 ? true : nil
+    }
+  }
+
   @Test func `kind alidns asks the servers of its SRV list first, and the configured ones after them`() throws {
     try withLab { lab in
       let listed = try lab.simulator()
@@ -109,22 +134,18 @@ import Testing
         boot 300 A 192.0.2.99
         """, to: "zone")
       let boot = try lab.simulator("--zone", zone)
-      let text = Settings(Settings.alidns(boot.http, "schedule = true")).text
-      let environment = ["STATE_DIRECTORY": lab.folder.path]
-      let daemon = try lab.daemon(text, environment: environment)
-      try eventually("the list on disk") {
-        FileManager.default.fileExists(atPath: "\(lab.folder.path)/servers-alidns") ? true : nil
-      }
-      let asked = try boot.requests
-      #expect(asked.map(\.questions) == [["auto.sdk.alidns.com. SRV"]])
-      #expect(asked.first?.parameters["uid"] == "9999", "not an account of the configuration")
+      let daemon = try lab.daemon(Settings(Settings.alidns(boot.http, "schedule = true")).text)
+      try ScheduleTests.waitForList(of: daemon, with: listed)
+      let lists = try boot.requests.filter { $0.questions == ["auto.sdk.alidns.com. SRV"] }
+      #expect(lists.map { $0.parameters["uid"] } == ["9999"], "not an account of the configuration")
+      let before = try (boot: boot.count.transfers, listed: listed.count.transfers)
       for index in 0..<3 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
-      #expect(try listed.count.transfers == 3)
-      #expect(try boot.count.transfers == 1)
+      #expect(try listed.count.transfers == before.listed + 3)
+      #expect(try boot.count.transfers == before.boot)
       // The one that is configured stays as the last resort.
       try listed.fault("kind=status&code=500")
       #expect(try ask(daemon.address, "boot.bench.example").data == ["192.0.2.99"])
-      #expect(try boot.count.transfers == 2)
+      #expect(try boot.count.transfers == before.boot + 1)
     }
   }
 
@@ -139,36 +160,61 @@ import Testing
       """)
   }
 
-  @Test func `kind ucloud asks the nodes first, the base behind them, and keeps the list beyond a restart`() throws {
+  @Test func `kind ucloud over http asks the nodes first, the base behind them, and saves no list`() throws {
     try withLab { lab in
       let node = try lab.simulator()
       let base = try lab.simulator("--setting", "ucloud-nodes=\(node.http)")
+      let daemon = try lab.daemon(
+        Settings(ScheduleTests.ucloud(base.http, "app_id = \"com.example.app\"")).text,
+        environment: ["STATE_DIRECTORY": lab.folder.path])
+      try ScheduleTests.waitForList(of: daemon, with: node)
+      let lists = try base.requests.filter { $0.path == "/abc-0001/service" }
+      #expect(lists.map { $0.parameters["app_id"] } == ["com.example.app"])
+      #expect(lists.allSatisfy { $0.verified == true && $0.units == 0 })
+      let served = try node.requests
+      #expect(served.map(\.path) == ["/abc-0001/resolve"] && served[0].verified == true)
+      #expect(served[0].host == "\(node.http)", "a node is addressed as the list names it")
+      // A dead node leads back to the base.
+      node.process.end()
+      #expect(try ask(daemon.address, "n1.bench.example").data == ["198.18.0.1"])
+      #expect(try base.requests.last?.questions == ["n1.bench.example. A"])
+      daemon.end()
+      #expect(!FileManager.default.fileExists(atPath: "\(lab.folder.path)/servers-ucloud"))
+    }
+  }
+
+  @Test func `kind ucloud over https keeps its list beyond a restart, unless the base is another one`() throws {
+    try withLab { lab in
+      let (base, node, keys) = try ScheduleTests.pair(in: lab, "ucloud-nodes")
       for simulator in [node, base] { try simulator.setZone("boot.bench.example. 300 A 192.0.2.99") }
-      let text = Settings(ScheduleTests.ucloud(base.http, "app_id = \"com.example.app\"")).text
+      let text = Settings(
+        Settings.provider(
+          "ucloud",
+          "scheme = \"https\"\nauth_id = \"abc-0001\"\nauth_secret = \"UcloudSecret01\"\n\(keys)")
+      ).text
       let environment = ["STATE_DIRECTORY": lab.folder.path]
       let daemon = try lab.daemon(text, environment: environment)
       try eventually("the list on disk") {
         FileManager.default.fileExists(atPath: "\(lab.folder.path)/servers-ucloud") ? true : nil
       }
-      let asked = try base.requests
-      #expect(asked.map(\.path) == ["/abc-0001/service"] && asked[0].verified == true && asked[0].units == 0)
-      #expect(asked[0].parameters["app_id"] == "com.example.app")
       #expect(try ask(daemon.address, "boot.bench.example").data == ["192.0.2.99"])
       let served = try node.requests
       #expect(served.map(\.path) == ["/abc-0001/resolve"] && served[0].verified == true)
-      #expect(served[0].host == "\(node.http)", "a node is addressed as the list names it")
+      #expect(served[0].transport == "https" && served[0].host?.hasPrefix("httpdns.ucloud.cn:") == true)
       #expect(try base.count.transfers == 1)
       daemon.end()
-      // Without the base the list of the last run serves, and a dead node leads back to the base.
+      // Without the base the list of the last run serves.
       try base.fault("kind=status&code=500&path=/abc-0001/service")
       let later = try lab.daemon(text, environment: environment)
       #expect(try ask(later.address, "boot.bench.example").data == ["192.0.2.99"])
       #expect(try node.count.transfers == 2)
       later.end()
-      node.process.end()
-      let last = try lab.daemon(text, environment: environment)
-      #expect(try ask(last.address, "boot.bench.example").data == ["192.0.2.99"])
-      #expect(try base.requests.last?.path == "/abc-0001/resolve")
+      // It is not the list of another base.
+      let address = try #require(base.https).address
+      let other = try lab.daemon(
+        text.replacing("[\"\(address)\"]", with: "[\"\(address)\", \"127.0.0.1:1\"]"), environment: environment)
+      #expect(try ask(other.address, "boot.bench.example").data == ["192.0.2.99"])
+      #expect(try node.count.transfers == 2)
     }
   }
 
@@ -176,14 +222,12 @@ import Testing
     try withLab { lab in
       let node = try lab.simulator("--clock-offset", "7200")
       let base = try lab.simulator("--setting", "ucloud-nodes=\(node.http)", "--clock-offset", "7200")
-      let daemon = try lab.daemon(
-        Settings(ScheduleTests.ucloud(base.http)).text, environment: ["STATE_DIRECTORY": lab.folder.path])
-      try eventually("the list on disk") {
-        FileManager.default.fileExists(atPath: "\(lab.folder.path)/servers-ucloud") ? true : nil
-      }
+      let daemon = try lab.daemon(Settings(ScheduleTests.ucloud(base.http)).text)
+      try base.waitForTransfers(2)
+      try ScheduleTests.waitForList(of: daemon, with: node)
       for index in 0..<3 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
-      #expect(try base.requests.map(\.status) == [401, 200])
-      #expect(try node.requests.map(\.status) == [200, 200, 200])
+      #expect(try base.requests.prefix(2).map(\.path) == ["/abc-0001/service", "/abc-0001/service"])
+      #expect(try (base.requests.dropFirst() + node.requests).allSatisfy { $0.status == 200 })
       daemon.end()
       #expect(!daemon.log.contains("no list of the provider's servers"))
     }

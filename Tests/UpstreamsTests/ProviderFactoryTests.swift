@@ -6,6 +6,7 @@ import EventLoop
 import HTTPClient
 import LocalDNS
 import Persistence
+import TestSupport
 import Testing
 
 @testable import ForwarderTestSupport
@@ -14,13 +15,16 @@ import Testing
 @testable import Upstreams
 
 @Suite struct `A provider is made` {
+  private func factory(on loop: EventLoop, state: String = "/nonexistent") -> ProviderFactory {
+    ProviderFactory(
+      loop: loop, localClient: LocalDNSClient(loop: loop), systemServers: { [] }, localServers: [], maxInFlight: 10,
+      state: StateFolder(path: state) { _ in }, ledger: nil
+    ) { _, _ in }
+  }
+
   /// Why it is not; nil where it is.
   private func mistake(_ adjust: (inout Configuration.Provider) throws -> Void) throws -> String? {
-    let loop = try EventLoop()
-    let factory = ProviderFactory(
-      loop: loop, localClient: LocalDNSClient(loop: loop), systemServers: { [] }, localServers: [], maxInFlight: 10,
-      state: StateFolder(path: "/nonexistent") { _ in }, ledger: nil
-    ) { _, _ in }
+    let factory = factory(on: try EventLoop())
     var provider = Configuration.Provider()
     try adjust(&provider)
     do throws(HTTPSetupError) {
@@ -61,5 +65,22 @@ import Testing
       $0.servers = [try server("192.0.2.1", named: "a.example"), try server("192.0.2.2", named: "b/c")]
     }
     #expect(mistake == "192.0.2.2:443: \"b/c\" cannot be the name of a server")
+  }
+
+  @Test func `a provider does not use the saved list of another server`() throws {
+    let folder = TemporaryFolder()
+    folder.write("httpdnsd servers 1 https 127.0.0.1:1\n127.0.0.2 3\n", to: "servers-alidns")
+    try onLoop { loop in
+      let factory = factory(on: loop, state: folder.path)
+      for (port, expected) in [(UInt16(1), ["127.0.0.2:3", "127.0.0.1:1"]), (2, ["127.0.0.1:2"])] {
+        var provider = Configuration.Provider()
+        provider.kind = .alidns(account: nil, short: false, isScheduled: true)
+        provider.servers = [try server("127.0.0.1", named: "dns.example")]
+        provider.servers[0].port = port
+        let made = try #require(try factory.make(provider) as? HTTPDNSProvider)
+        made.start()
+        #expect(made.health.servers.map(\.description) == expected)
+      }
+    }
   }
 }

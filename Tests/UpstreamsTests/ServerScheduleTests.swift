@@ -50,7 +50,8 @@ import Testing
   /// A provider whose boot servers give lists by these transports, and this result to questions.
   private func provider(
     _ boot: [ScriptedTransport], answering result: HTTPResult = .refused, identity: String = "100000 http cn",
-    file: StateFile? = nil, attemptsBeforeSwitch: Int = 1, listTimeout: Duration = .seconds(2),
+    file: StateFile? = nil, isVerified: Bool = true, attemptsBeforeSwitch: Int = 1,
+    listTimeout: Duration = .seconds(2),
     source: any ServerListSource = EMASSchedule(accountID: "100000"),
     dialect: any Dialect = EMASDialect(accountID: "100000", secretKey: nil, isEncrypted: false)
   ) -> HTTPDNSProvider {
@@ -58,22 +59,23 @@ import Testing
     let schedule = ServerSchedule(
       source, of: .tested(name: "first"), identity: identity,
       bootServers: boot.enumerated().map { number, transport in
-        ProviderServer("boot\(number)", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in transport }
+        ProviderServer("boot\(number)", addresses: [IPAddress(text: "192.0.2.1")!], isVerified: isVerified) { _ in
+          transport
+        }
       }, file: file, timeout: listTimeout, loop: loop
     ) { [notes] in notes.add($1) }
+    let configured = [ProviderServer("boot", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in questions }]
     let provider = HTTPDNSProvider(
       Configuration.Provider.tested(name: "first", attemptsBeforeSwitch: attemptsBeforeSwitch),
-      dialect: dialect,
-      servers: [ProviderServer("boot", addresses: [IPAddress(text: "192.0.2.1")!]) { _ in questions }], loop: loop,
-      schedule: schedule
+      dialect: dialect, servers: configured, loop: loop, schedule: schedule
     ) { [notes] in notes.add($1) }
     schedule.onList = { [weak provider, listed] servers in
       provider?.health.use(
-        servers.map { server in
+        servers?.map { server in
           guard case .address(let address) = server.host else { preconditionFailure("these lists have addresses only") }
           let text = "\(address)\(server.port.map { ":\($0)" } ?? "")"
           return ProviderServer(text, addresses: [address]) { _ in listed.transports["\(address)"] }
-        })
+        } ?? configured)
     }
     return provider
   }
@@ -255,6 +257,45 @@ import Testing
     #expect(try ask(provider).get().server == "198.51.100.1")
     #expect(
       eventually { file().read(limit: 4096) == Array("httpdnsd servers 1 100000 http cn\n198.51.100.1 -\n".utf8) })
+  }
+
+  @Test func `a list over http expires within an hour without a successor, and one over https does not`() throws {
+    for (isVerified, lifetime) in [(false, Duration.seconds(3600)), (true, .seconds(8 * 3600))] {
+      let boot = boot { (1...3).contains($0) ? .refused : .list("198.51.100.1") }
+      answering("198.51.100.1")
+      let provider = provider([boot], answering: ServerScheduleTests.answer, isVerified: isVerified)
+      let start = loop.now
+      _ = started(provider)
+      // The pause after a failure does not go beyond the end of the list.
+      loop.advance(by: lifetime - .seconds(5))
+      provider.networkHasChanged()
+      loop.advance(by: .seconds(3))
+      #expect(try ask(provider).get().server == "198.51.100.1")
+      loop.advance(by: .seconds(2))
+      #expect(loop.now - start < lifetime + .seconds(2))
+      #expect(try ask(provider).get().server == (isVerified ? "198.51.100.1" : "boot"))
+      // A new list is used, also the same one.
+      loop.advance(by: .seconds(120))
+      #expect(boot.sent.count == 5)
+      #expect(try ask(provider).get().server == "198.51.100.1")
+    }
+  }
+
+  @Test func `a list over http that switches the provider off expires as well`() throws {
+    let boot = boot { $0 == 0 ? .json(#"{"service_status":"disable"}"#) : .refused }
+    let provider = started(provider([boot], answering: ServerScheduleTests.answer, isVerified: false))
+    #expect(failure(provider) != nil)
+    loop.advance(by: .seconds(3601))
+    #expect(try ask(provider).get().server == "boot")
+  }
+
+  @Test func `a saved list is not used if lists come over http`() {
+    file().saveNow(Array("httpdnsd servers 1 100000 http cn\n198.51.100.9 -\n".utf8))
+    let provider = provider([boot { _ in .list("198.51.100.1") }], file: file(), isVerified: false)
+    provider.start()
+    #expect(provider.health.servers.map(\.description) == ["boot"])
+    loop.advance(by: .seconds(1))
+    #expect(provider.health.servers.map(\.description) == ["198.51.100.1"])
   }
 
   /// A list whose request may be signed by the time, and which a service refuses by 401.

@@ -1,5 +1,9 @@
 // ServerSchedule.swift -- fetches, stores and refreshes the list of servers that a provider publishes for its clients.
 //
+// A list that TLS has authenticated is stored, and used until another one comes: it is better than none if the service that
+// gives lists is down. Any other list may be forged, with any lifetime. It is never stored, and once its lifetime, an hour at
+// most, is over without a successor, the configured servers replace it.
+//
 // Resolver's loop only.
 
 import Configuration
@@ -18,18 +22,22 @@ final class ServerSchedule {
   private let bootServers: [ProviderServer]
   /// The first line of the file. It identifies account, transport and region, so that no other list is used by mistake.
   private let firstLine: String
+  /// Nil if lists are not authenticated.
   private let file: StateFile?
+  private let isAuthenticated: Bool
   private let timeout: Duration
   private let loop: any Loop
   private let note: ProviderNote
-  /// Called with each new list; an empty list switches the provider off.
-  var onList: ([ListedServer]) -> Void = { _ in }
+  /// Called with each new list; an empty list switches the provider off. Nil if the last one has expired.
+  var onList: ([ListedServer]?) -> Void = { _ in }
   /// Seconds by which the provider's clock, which signatures need, is ahead of the machine's.
   var clockOffset: () -> Int64 = { 0 }
   /// Called with a refusal that may be due to the time of its request: it may correct that clock.
   var onRefusal: (HTTPResponse, ProviderServer) -> Void = { _, _ in }
   private var isStarted = false
   private var servers: [ListedServer] = []
+  /// When the list in use expires; nil if it does not, or if there is none.
+  private var expiry: BootInstant?
   private var refreshing: Task<Void, Never>?
   private let timer = OwnedTimer()
   private var failures = 0
@@ -45,13 +53,15 @@ final class ServerSchedule {
   private static let shortestPause = Duration.seconds(30)
   /// The reason for the pause if the list says that the service is switched off, human-readable.
   static let switchedOffText = "its list of servers says that the service is switched off"
+  /// The maximum lifetime of a list that is not authenticated.
+  private static let longestUnauthenticated = Duration.seconds(3600)
   private static let largestFile = 16 * 1024
 
   /// - Parameters:
   ///   - provider: names the keys in remedies.
   ///   - identity: one line with everything that the list depends on.
   ///   - bootServers: the servers that are asked for the list, in order. Until it has come, they are the provider's.
-  ///   - file: stores the list across restarts.
+  ///   - file: stores the list across restarts, if each boot server is authenticated.
   init(
     _ source: any ServerListSource, of provider: Configuration.Provider, identity: String,
     bootServers: [ProviderServer], file: StateFile?, timeout: Duration, loop: any Loop, note: @escaping ProviderNote
@@ -60,7 +70,8 @@ final class ServerSchedule {
     self.provider = provider
     self.bootServers = bootServers
     firstLine = "httpdnsd servers 1 \(identity)"
-    self.file = file
+    isAuthenticated = bootServers.allSatisfy(\.isVerified)
+    self.file = isAuthenticated ? file : nil
     self.timeout = timeout
     self.loop = loop
     self.note = note
@@ -120,14 +131,22 @@ final class ServerSchedule {
         }
         if servers != self.servers || servers.isEmpty { take(servers) }
         file?.save(text(of: servers))
-        return lifetime
+        if isAuthenticated { return lifetime }
+        let bound = min(lifetime, ServerSchedule.longestUnauthenticated)
+        expiry = loop.now + bound
+        return bound
       case .refused(let response, let error):
         reason = "\(server): \(response.explanation(of: error, provider.kind))"
         remedy = error.isRefusal || error.isOfAccount ? error.remedy(provider) : ""
       }
     }
     failures += 1
-    let pause = min(ServerSchedule.firstPause * (1 << min(failures - 1, 16)), ServerSchedule.longestPause)
+    var pause = min(ServerSchedule.firstPause * (1 << min(failures - 1, 16)), ServerSchedule.longestPause)
+    if let expiry, loop.now >= expiry {
+      drop()
+    } else if let expiry {
+      pause = min(pause, expiry - loop.now)
+    }
     note(
       .warning,
       "no list of the provider's servers: \(reason); asked for again in \(pause.components.seconds) s"
@@ -168,6 +187,11 @@ final class ServerSchedule {
   private func take(_ servers: [ListedServer]) {
     self.servers = servers
     onList(servers)
+  }
+
+  private func drop() {
+    (servers, expiry) = ([], nil)
+    onList(nil)
   }
 
   private func text(of servers: [ListedServer]) -> [UInt8] {

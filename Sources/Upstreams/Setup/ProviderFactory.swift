@@ -90,8 +90,9 @@ package struct ProviderFactory {
       listServers = []
       for server in provider.servers { listServers.append(try make(server.ofSchedule, of: provider)) }
     }
+    let places = provider.servers.map { "\($0.host.urlText):\($0.port)" }.joined(separator: ",")
     let schedule = ServerSchedule(
-      source, of: provider, identity: identity, bootServers: listServers,
+      source, of: provider, identity: "\(identity) \(places)", bootServers: listServers,
       file: state.file("servers-\(name)") {
         note(.warning, "provider \(name): its list of servers is not saved for the next start: \($0)")
       },
@@ -102,6 +103,10 @@ package struct ProviderFactory {
       ledger: ledger,
       schedule: schedule, certificateClock: certificateClock, note: note)
     schedule.onList = { [weak scheduled] listed in
+      guard let listed else {
+        scheduled?.health.use(bootServers)
+        return
+      }
       let servers = listed.compactMap { server in
         let server = Configuration.Server(
           host: server.host, port: server.port ?? provider.scheme.defaultPort, scheme: provider.scheme,
