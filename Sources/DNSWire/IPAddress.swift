@@ -17,6 +17,18 @@ public struct IPAddress: Hashable, Sendable {
   /// Whether the address is in fe80::/10, so that it means something on one interface only (RFC 4007).
   public var isLinkLocal: Bool { isIPv6 && octets[0] == 0xFE && octets[1] & 0xC0 == 0x80 }
 
+  /// Whether routers may pass packets on to it: not this network with the unspecified address, loopback, link-local,
+  /// multicast or broadcast. An IPv4-mapped address counts as the IPv4 one.
+  public var isRoutable: Bool {
+    let octets = unmapped.octets
+    if octets.count == 16 { return !(isLoopback || isLinkLocal || octets[0] == 0xFF || octets.allSatisfy { $0 == 0 }) }
+    switch octets[0] {
+    case 0, 127, 224...239: return false
+    case 169: return octets[1] != 254
+    default: return !octets.allSatisfy { $0 == 255 }
+    }
+  }
+
   /// The beginning of ::ffff:0:0/96, IPv4 addresses in the form of IPv6 (RFC 4291 section 2.5.5.2).
   public static let mappedPrefix = [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF]
 

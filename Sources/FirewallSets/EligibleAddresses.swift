@@ -29,7 +29,7 @@ extension [SetAddress] {
     var order: [IPAddress] = []
     for element in self {
       let address = element.address.unmapped
-      guard !address.isNeverInSets, includingPrivate || !RebindFilter.isPrivate(address.octets) else { continue }
+      guard address.isRoutable, includingPrivate || !RebindFilter.isPrivate(address.octets) else { continue }
       let lifetime = Swift.min(
         Swift.max(element.lifetime, Self.lifetimes.lowerBound), Self.lifetimes.upperBound)
       if let known = longest[address] {
@@ -40,18 +40,5 @@ extension [SetAddress] {
       }
     }
     return order.map { SetAddress($0, lifetime: longest[$0]!) }
-  }
-}
-
-extension IPAddress {
-  /// Whether no rule may add the address: this network with the unspecified address, loopback, link-local, multicast,
-  /// broadcast.
-  var isNeverInSets: Bool {
-    if isIPv6 { return isLoopback || isLinkLocal || octets[0] == 0xFF || octets.allSatisfy { $0 == 0 } }
-    switch octets[0] {
-    case 0, 127, 224...239: return true
-    case 169: return octets[1] == 254
-    default: return octets.allSatisfy { $0 == 255 }
-    }
   }
 }

@@ -1,6 +1,7 @@
 // ServerListSource.swift -- the lists of servers that services publish for their clients.
 
 import Configuration
+import DNSWire
 import HTTPMessage
 
 /// A server that a provider announces to its clients.
@@ -14,6 +15,15 @@ public struct ListedServer: Hashable, Sendable {
   public init(_ host: Host, port: UInt16? = nil) {
     self.host = host
     self.port = port
+  }
+
+  /// Whether a service may name it to clients on other machines: neither `localhost` nor an address that only this machine
+  /// or its link knows. A private network may have nodes of its own.
+  public var mayBeRemote: Bool {
+    switch host {
+    case .address(let address): address.isRoutable
+    case .name(let name): !".\(name.text.lowercased())".hasSuffix(".localhost.")
+    }
   }
 }
 

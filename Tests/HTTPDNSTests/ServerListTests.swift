@@ -1,5 +1,6 @@
 // ServerListTests.swift -- the servers that Alibaba Cloud DNS publishes as SRV records.
 
+import Configuration
 import DNSWire
 import HTTPMessage
 import Testing
@@ -69,6 +70,19 @@ import Testing
   func `targets of no known form are left out`(target: String) {
     #expect(list([srv(target)]) == nil)
     #expect(list([srv(target), srv("192.0.2.1.ipv4")])?.servers == [address("192.0.2.1")])
+  }
+
+  @Test(arguments: [
+    ("192.0.2.1", true), ("10.0.0.1", true), ("172.16.0.1", true), ("192.168.1.1", true), ("100.64.0.1", true),
+    ("fd00::1", true), ("2001:db8::1", true), ("dns.example", true), ("localhost.example", true),
+    ("mylocalhost", true), ("127.0.0.1", false), ("127.9.9.9", false), ("0.0.0.0", false), ("169.254.169.254", false),
+    ("239.0.0.1", false), ("255.255.255.255", false), ("::", false), ("::1", false), ("::ffff:127.0.0.1", false),
+    ("fe80::1", false), ("ff02::1", false), ("localhost", false), ("LocalHost", false), ("a.localhost", false),
+  ])
+  func `a listed server may be remote unless only this machine or its link knows it`(host: String, isRemote: Bool)
+    throws
+  {
+    #expect(ListedServer(try #require(Host(text: host))).mayBeRemote == isRemote)
   }
 
   @Test func `records without a port or cut short are left out`() {

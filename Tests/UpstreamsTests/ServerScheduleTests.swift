@@ -50,7 +50,8 @@ import Testing
   /// A provider whose boot servers give lists by these transports, and this result to questions.
   private func provider(
     _ boot: [ScriptedTransport], answering result: HTTPResult = .refused, identity: String = "100000 http cn",
-    file: StateFile? = nil, isVerified: Bool = true, attemptsBeforeSwitch: Int = 1,
+    file: StateFile? = nil, at bootAddress: String = "192.0.2.1", isVerified: Bool = true,
+    attemptsBeforeSwitch: Int = 1,
     listTimeout: Duration = .seconds(2),
     source: any ServerListSource = EMASSchedule(accountID: "100000"),
     dialect: any Dialect = EMASDialect(accountID: "100000", secretKey: nil, isEncrypted: false)
@@ -59,7 +60,7 @@ import Testing
     let schedule = ServerSchedule(
       source, of: .tested(name: "first"), identity: identity,
       bootServers: boot.enumerated().map { number, transport in
-        ProviderServer("boot\(number)", addresses: [IPAddress(text: "192.0.2.1")!], isVerified: isVerified) { _ in
+        ProviderServer("boot\(number)", addresses: [IPAddress(text: bootAddress)!], isVerified: isVerified) { _ in
           transport
         }
       }, file: file, timeout: listTimeout, loop: loop
@@ -329,6 +330,21 @@ import Testing
     #expect(sent(SignedList()) { Int64($0 + 1) * 3600 } == ["/list?t=\(start)", "/list?t=\(start + 3600)"])
     #expect(sent(SignedList()) { _ in 0 } == ["/list?t=\(start)"], "the clock was right")
     #expect(sent(SignedList(isSigned: false)) { _ in 7200 } == ["/list"])
+  }
+
+  @Test func `a list leads to this machine or its link only if it comes from loopback`() {
+    let own = ["127.0.0.1", "0.0.0.0", "169.254.169.254", "224.0.0.1", "255.255.255.255"]
+    let others = ["10.0.0.1", "192.168.0.1", "198.51.100.1"]
+    let list = HTTPResult.json(
+      #"{"service_ip":["\#((own + others).joined(separator: #"",""#))"],"service_ipv6":["::1","fe80::1","fd00::1"]}"#)
+    #expect(
+      started(provider([boot { _ in list }])).health.servers.map(\.description) == others + ["fd00::1"])
+    #expect(
+      started(provider([boot { _ in list }], at: "127.0.0.1")).health.servers.map(\.description)
+        == own + others + ["::1", "fe80::1", "fd00::1"])
+    // Without any other server there is no list, and not an empty one, which would switch the provider off.
+    #expect(started(provider([boot { _ in .list("127.0.0.1") }])).health.servers.map(\.description) == ["boot"])
+    #expect(notes.all.last?.contains("no list of the provider's servers: boot0: ") == true)
   }
 
   @Test func `an empty list of servers puts the provider aside until one has servers`() throws {

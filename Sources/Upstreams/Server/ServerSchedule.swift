@@ -165,20 +165,26 @@ final class ServerSchedule {
   private func outcome(of server: ProviderServer, _ transport: any HTTPTransport) async -> Outcome {
     let offset = clockOffset()
     let request = source.request(unixTime: loop.wallTime + offset)
-    let first = await send(request, transport)
+    let first = await send(request, to: server, transport)
     guard case .refused(let response, let error) = first, error.mayBeTheClock else { return first }
     onRefusal(response, server)
     let repetition = source.request(unixTime: loop.wallTime + clockOffset())
     guard clockOffset() != offset, repetition != request else { return first }
-    return await send(repetition, transport)
+    return await send(repetition, to: server, transport)
   }
 
-  private func send(_ request: HTTPRequest, _ transport: any HTTPTransport) async -> Outcome {
+  /// Sends a request for the list. One on loopback may name others there; any other list must not lead to this machine.
+  private func send(
+    _ request: HTTPRequest, to server: ProviderServer, _ transport: any HTTPTransport
+  ) async -> Outcome {
     switch await transport.send(request, timeout: timeout) {
     case .failure(let failure): return .unreachable(failure)
     case .response(let response):
       do throws(HTTPDNSFailure) {
-        let (servers, lifetime) = try source.list(from: response)
+        let (listed, lifetime) = try source.list(from: response)
+        let isLocal = server.addresses.contains(where: \.isLoopback)
+        let servers = listed.filter { isLocal || $0.mayBeRemote }
+        guard listed.isEmpty || !servers.isEmpty else { throw .unreadable(.noServers(.noError)) }
         return .list(servers, lifetime: lifetime)
       } catch { return .refused(response, error) }
     }
