@@ -1,9 +1,11 @@
 // ProviderFactoryTests.swift -- a provider that could never be asked stops the start.
 
+import Ciphers
 import Configuration
 import DNSWire
 import EventLoop
 import HTTPClient
+import HTTPDNS
 import LocalDNS
 import Persistence
 import TestSupport
@@ -65,6 +67,26 @@ import Testing
       $0.servers = [try server("192.0.2.1", named: "a.example"), try server("192.0.2.2", named: "b/c")]
     }
     #expect(mistake == "192.0.2.2:443: \"b/c\" cannot be the name of a server")
+  }
+
+  @Test func `a provider does not ask a configured server twice that is in its list`() throws {
+    let factory = factory(on: try EventLoop())
+    var provider = Configuration.Provider()
+    provider.scheme = .http
+    provider.servers = try ["base.example", "192.0.2.1", "192.0.2.2"].map {
+      Configuration.Server(
+        host: try #require(Host(text: $0)), port: 80, scheme: .http, tlsName: "base.example", path: "/")
+    }
+    let boot = provider.servers.map { ProviderServer("boot \($0.host.text)") { _ in nil } }
+    let nodes = UCloudNodes(account: .init(id: "abc-0001", secret: Secret("UcloudSecret01")))
+    let listed = try ["192.0.2.9", "Base.example", "192.0.2.1"].map { ListedServer(try #require(Host(text: $0))) }
+    func places(_ listed: [ListedServer], by source: any ServerListSource) -> [String] {
+      factory.servers(listed, by: source, of: provider, before: boot).map(\.description)
+    }
+    #expect(places(listed, by: nodes) == ["192.0.2.9:80", "base.example:80", "192.0.2.1:80", "boot 192.0.2.2"])
+    let other = ListedServer(.address(try #require(IPAddress(text: "192.0.2.1"))), port: 8080)
+    #expect(places([other], by: nodes) == ["192.0.2.1:8080"] + boot.map(\.description))
+    #expect(places([other], by: EMASSchedule(accountID: "100000")) == ["192.0.2.1:8080"])
   }
 
   @Test func `a provider does not use the saved list of another server`() throws {

@@ -103,20 +103,28 @@ package struct ProviderFactory {
       ledger: ledger,
       schedule: schedule, certificateClock: certificateClock, note: note)
     schedule.onList = { [weak scheduled] listed in
-      guard let listed else {
-        scheduled?.health.use(bootServers)
-        return
-      }
-      let servers = listed.compactMap { server in
-        let server = Configuration.Server(
-          host: server.host, port: server.port ?? provider.scheme.defaultPort, scheme: provider.scheme,
-          tlsName: source.hasOwnHosts && provider.scheme == .http ? server.host.text : provider.tlsName,
-          path: provider.path)
-        return try? make(server, of: provider)
-      }
-      scheduled?.health.use(servers + (source.keepsConfiguredServers ? bootServers : []))
+      scheduled?.health.use(listed.map { servers($0, by: source, of: provider, before: bootServers) } ?? bootServers)
     }
     return scheduled
+  }
+
+  /// The servers of a list. The configured servers that it does not name follow them if the source keeps those.
+  func servers(
+    _ listed: [ListedServer], by source: any ServerListSource, of provider: Configuration.Provider,
+    before bootServers: [ProviderServer]
+  ) -> [ProviderServer] {
+    let settings = listed.map { server in
+      Configuration.Server(
+        host: server.host, port: server.port ?? provider.scheme.defaultPort, scheme: provider.scheme,
+        tlsName: source.hasOwnHosts && provider.scheme == .http ? server.host.text : provider.tlsName,
+        path: provider.path)
+    }
+    let servers = settings.compactMap { try? make($0, of: provider) }
+    guard source.keepsConfiguredServers else { return servers }
+    let others = zip(provider.servers, bootServers).filter { configured, _ in
+      !settings.contains { $0.host == configured.host && $0.port == configured.port }
+    }
+    return servers + others.map { $0.1 }
   }
 
   private func table(
