@@ -111,10 +111,18 @@ private func `a further kind warns of http that leaves the machine, and of a sec
   let account = Configuration.SecretAccount(id: "abc-0001", secret: Secret("TopSecret01"))
   let set = try provider(ucloud + "\napp_id = \"com.example.app\"\nschedule = false").kind
   #expect(set == .ucloud(account, appID: "com.example.app", isScheduled: false))
-  #expect(set.meaning == "ucloud account=abc-0001 app=com.example.app schedule=false" && !set.listsServers)
+  #expect(set.meaning == "ucloud account=abc-0001 app=com.example.app schedule=false" && !set.listsServerNames)
   #expect(try provider(ucloud + "\napp_id = \"\"").kind == .ucloud(account, appID: nil, isScheduled: true))
-  #expect(try provider(ucloud).kind.listsServers)
+  #expect(try provider(ucloud).kind.listsServerNames)
   #expect(refusals(ucloud + "\napp_id = \"a b\"").count == 1)
+}
+
+@Test func `bootstrap resolvers are of use to UCloud's nodes`() throws {
+  let ucloud = try #require(FurtherKind.all.first { $0.kind == "ucloud" }).text
+  let keys = "\(ucloud)\nscheme = \"https\"\nservers = [\"192.0.2.1\"]\nbootstrap = [\"192.0.2.53\"]\n"
+  #expect(warnings("[[provider]]\n\(keys)", environment: secrets) == [])
+  let lines = warnings("[[provider]]\n\(keys)schedule = false", environment: secrets)
+  #expect(lines.map { $0.contains("bootstrap: not used: every server is an address") } == [true])
 }
 
 @Test func `a family leaves Baidu's address of that family`() throws {

@@ -233,5 +233,9 @@ func `an unencrypted answer over http causes a warning`(text: String, key: Strin
   let given = warningLines(bootstrap + "servers = [\"192.0.2.1\"]")
   #expect(given.map { $0.contains("bootstrap: not used: every server is an address") } == [true])
   #expect(warningLines(bootstrap + "servers = [\"192.0.2.1\", \"dns.example\"]") == [])
+  // A list of servers may contain names, unless it is that of EMAS.
+  #expect(warningLines(bootstrap + "schedule = true") == [])
+  #expect(warningLines(bootstrap + "schedule = true\nservers = [\"192.0.2.1\"]") == [])
+  #expect(warningLines(emas + bootstrap + "servers = [\"192.0.2.1\"]").map { $0.contains("not used") } == [true])
   #expect(warningLines(bootstrap + "kind = \"doh\"\nurl = \"https://dns.example/q\"") == [])
 }

@@ -146,12 +146,11 @@ extension Configuration.ProviderKind {
     }
   }
 
-  /// Whether the provider publishes a list of its servers, which may contain names.
-  package var listsServers: Bool {
+  /// Whether a list of servers is fetched that may contain names. That of EMAS has addresses only.
+  package var listsServerNames: Bool {
     switch self {
     case .alidns(_, _, let isScheduled), .ucloud(_, _, let isScheduled): isScheduled
-    case .emas: true
-    case .tencent, .baidu, .volcengine, .jdcloud, .json, .doh, .text, .table: false
+    case .emas, .tencent, .baidu, .volcengine, .jdcloud, .json, .doh, .text, .table: false
     }
   }
 

@@ -132,7 +132,7 @@ extension Configuration.Provider {
       reader.refuse("family", is: "matches none of the servers", allowed: "the family of at least one server")
     }
     reader.refuseOwn("bootstrap", bootstrap.map { .resolver($0) }, others.listen.addresses)
-    if !bootstrap.isEmpty, servers.allSatisfy({ !$0.host.isName }) {
+    if !bootstrap.isEmpty, !kind.listsServerNames, servers.allSatisfy({ !$0.host.isName }) {
       let isGiven = reader.isGiven("servers")
       let known = isGiven ? "every server is an address" : "the addresses of this service are built in"
       reader.warn("bootstrap", "not used: \(known)")

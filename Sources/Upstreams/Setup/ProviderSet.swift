@@ -97,6 +97,6 @@ extension Configuration.Provider {
   /// Whether LocalDNS resolves the name of one of its servers.
   fileprivate var looksUpServers: Bool {
     guard bootstrap.isEmpty else { return false }
-    return kind.listsServers || servers.contains { $0.host.isName }
+    return kind.listsServerNames || servers.contains { $0.host.isName }
   }
 }
