@@ -33,6 +33,9 @@ public protocol Dialect: Sendable {
   /// its time can forge the answers of such a service anyway.
   var learnsTimeInTheClear: Bool { get }
 
+  /// Whether requests carry the client's address of such a subnet. If not, an answer is the same for all clients.
+  func sends(_ subnet: IPPrefix) -> Bool
+
   /// The price of a transfer.
   var billing: Billing { get }
 }
@@ -46,6 +49,9 @@ extension Dialect {
 
   /// False by default: only TLS authenticates the time.
   public var learnsTimeInTheClear: Bool { false }
+
+  /// True by default, for IPv4 and IPv6.
+  public func sends(_ subnet: IPPrefix) -> Bool { true }
 }
 
 /// Which address families a transfer of a service has.

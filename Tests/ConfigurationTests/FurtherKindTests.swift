@@ -117,6 +117,14 @@ private func `a further kind warns of http that leaves the machine, and of a sec
   #expect(refusals(ucloud + "\napp_id = \"a b\"").count == 1)
 }
 
+@Test func `a client subnet is unused with UCloud, and only with UCloud`() {
+  for kind in FurtherKind.all {
+    let keys = "\(kind.text)\nservers = [\"127.0.0.1\"]\nclient_subnet = \"from-client\""
+    let line = "test.toml: provider[\"ucloud\"].client_subnet: not used: this service takes no address of a client"
+    #expect(warnings("[[provider]]\n\(keys)", environment: secrets) == (kind.kind == "ucloud" ? [line] : []))
+  }
+}
+
 @Test func `bootstrap resolvers are of use to UCloud's nodes`() throws {
   let ucloud = try #require(FurtherKind.all.first { $0.kind == "ucloud" }).text
   let keys = "\(ucloud)\nscheme = \"https\"\nservers = [\"192.0.2.1\"]\nbootstrap = [\"192.0.2.53\"]\n"

@@ -1,5 +1,6 @@
 // ResolverSubnetTests.swift -- client subnets (RFC 7871): what is sent upstream, what shares an answer, what is echoed.
 
+import Ciphers
 import Configuration
 import DNSWire
 import EventLoop
@@ -100,6 +101,52 @@ import Testing
     #expect(try scene.answer(question("203.0.9.0/24")).edns?.clientSubnet?.scope == 0)
     #expect(try scene.answer(question(nil)).edns?.clientSubnet == nil)
     #expect(told(provider) == ["203.0.7.0/24"])
+  }
+
+  /// A dialect, its reply with an address, and two subnets.
+  private struct Service: CustomTestStringConvertible {
+    let dialect: any Dialect
+    let reply: String
+    let subnets: [String]
+    let transfers: Int
+
+    var testDescription: String { "\(dialect) \(subnets)" }
+
+    private static let ipv4 = ["203.0.7.0/24", "203.0.9.0/24"]
+    private static let ipv6 = ["2001:db8:0:700::/56", "2001:db8:0:900::/56"]
+    private static let account = Configuration.SecretAccount(id: "1", secret: Secret("secret"))
+    private static let status = #"{"Status":0,"Question":{"name":"www.example.com","type":1},"#
+    private static let json = status + #""Answer":[{"name":"www.example.com","type":1,"TTL":300,"data":"192.0.2.1"}]}"#
+
+    static let all = [ipv4, ipv6].flatMap { subnets in
+      [
+        Service(
+          dialect: UCloudDialect(account: account),
+          reply: #"{"host":"www.example.com","ip_list":["192.0.2.1"],"ttl":300}"#, subnets: subnets, transfers: 1),
+        Service(
+          dialect: JDCloudDialect(account: account),
+          reply: #"{"ret_code":0,"data":[{"domain":"www.example.com","ips":["192.0.2.1"],"ttl":300}]}"#,
+          subnets: subnets, transfers: subnets == ipv6 ? 1 : 2),
+        Service(
+          dialect: JSONDialect(flavour: .cloudflare, path: "/dns-query"), reply: json, subnets: subnets, transfers: 1),
+        Service(
+          dialect: JSONDialect(flavour: .google, path: "/resolve"), reply: json, subnets: subnets, transfers: 2),
+      ]
+    }
+  }
+
+  @Test(arguments: Service.all)
+  private func `an answer without the client's address is asked for once for all clients`(_ service: Service) throws {
+    let scene = ProviderScene(
+      on: loop, [ProviderScene.always(.json(service.reply))],
+      .tested(name: "first", clientSubnet: .fromClient), dialect: service.dialect)
+    let clients = ResolverScene(on: loop, [scene.provider])
+    for subnet in service.subnets {
+      let message = try clients.answer(question(subnet))
+      #expect(message.addresses == ["192.0.2.1"])
+      #expect(message.edns?.clientSubnet?.scope == (service.transfers == 1 ? 0 : nil))
+    }
+    #expect(scene.servers[0].sent.count == service.transfers)
   }
 
   @Test(arguments: [ResponseCode.noError, .nxDomain])

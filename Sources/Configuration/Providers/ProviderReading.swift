@@ -116,6 +116,9 @@ extension Configuration.Provider {
         "client_subnet", is: "is not valid with kind \"table\"",
         allowed: "\"\", because a table is the same for every client")
     }
+    if case .ucloud = kind, clientSubnet != .none {
+      reader.warn("client_subnet", "not used: this service takes no address of a client")
+    }
     guard !servers.isEmpty else { return }
     if servers.contains(where: { $0.scheme == .http }) {
       if !kind.encryptsReplies, servers.contains(where: leavesMachineInTheClear) {

@@ -63,6 +63,9 @@ public struct JSONDialect: Dialect {
   /// Every name and every data type.
   public func serves(_ question: HTTPDNSQuestion) -> Bool { question.type.isDataType }
 
+  /// Cloudflare takes none.
+  public func sends(_ subnet: IPPrefix) -> Bool { flavour != .cloudflare }
+
   /// A GET with `name` and `type`, and if applicable `do`, `cd`, `edns_client_subnet` and `random_padding`.
   ///
   /// A name is sent in presentation format (RFC 1035 section 5.1), its escapes percent-encoded. If a service interprets
@@ -81,7 +84,7 @@ public struct JSONDialect: Dialect {
     target.add("type", plain: String(question.type.rawValue))
     if question.dnssecOK { target.add("do", plain: "1") }
     if question.checkingDisabled { target.add("cd", plain: "1") }
-    if flavour != .cloudflare, let subnet = question.clientSubnet { target.addClientSubnet(subnet) }
+    if let subnet = question.clientSubnet, sends(subnet) { target.addClientSubnet(subnet) }
     if flavour == .google { target.pad("random_padding", toMultipleOf: JSONDialect.paddingBlock) }
     return HTTPRequest(target: target.text, fields: JSONDialect.fields)
   }

@@ -32,7 +32,10 @@ public struct JDCloudDialect: BatchDialect {
   /// An attacker who forges the time over http can forge the addresses as well.
   public var learnsTimeInTheClear: Bool { true }
 
-  /// A GET with `dn`, `qt`, if applicable `ip`, which is an IPv4 address, `t` and `s`. The signature covers names, key and
+  /// `ip` is an IPv4 address.
+  public func sends(_ subnet: IPPrefix) -> Bool { !subnet.address.isIPv6 }
+
+  /// A GET with `dn`, `qt`, if applicable `ip`, `t` and `s`. The signature covers names, key and
   /// expiry.
   public func request(for batch: QuestionBatch, unixTime: Int64) -> HTTPRequest {
     precondition(batch.names.count <= mostNames && batch.types.count == 1, "more than a transfer may carry")
@@ -41,7 +44,9 @@ public struct JDCloudDialect: BatchDialect {
     var target = QueryTarget(path: account.jdcloudPath)
     target.add("dn", plain: names)
     target.add("qt", plain: batch.types[0] == .a ? "A" : "AAAA")
-    if let address = batch.clientAddress, !address.isIPv6 { target.add("ip", plain: address.description) }
+    if let subnet = batch.clientSubnet, sends(subnet), let address = batch.clientAddress {
+      target.add("ip", plain: address.description)
+    }
     target.add("t", plain: expiry)
     target.add("s", plain: nameSignature(of: names, account.secret, expiry: expiry))
     return HTTPRequest(method: .get, target: target.text)

@@ -31,7 +31,10 @@ public struct UCloudDialect: Dialect {
   /// An attacker who forges the time over http can forge the addresses as well.
   public var learnsTimeInTheClear: Bool { true }
 
-  /// A GET with `timestamp`, `host`, `type` and, if applicable, `app_id`. No parameter carries the client's address.
+  /// No parameter carries the client's address.
+  public func sends(_ subnet: IPPrefix) -> Bool { false }
+
+  /// A GET with `timestamp`, `host`, `type` and, if applicable, `app_id`.
   public func request(for question: HTTPDNSQuestion, unixTime: Int64) -> HTTPRequest {
     request.get(
       "resolve", host: plainText(of: question.name), type: question.type == .a ? "4" : "6", unixTime: unixTime)

@@ -177,11 +177,12 @@ final class HTTPDNSProvider: ConfiguredUpstream {
     return notListed.remove(names)
   }
 
-  /// Applies the settings to an ambiguous empty answer: either remembers it, so that the resolver asks the next
-  /// provider, or accepts it.
+  /// Gives an answer to a request without the client's address the scope of all clients, and applies the settings to an
+  /// ambiguous empty answer: either remembers it, so that the resolver asks the next provider, or accepts it.
   private func taken(_ answer: HTTPDNSAnswer, to question: HTTPDNSQuestion) -> HTTPDNSAnswer {
-    guard answer.isEmptyAmbiguous else { return answer }
     var answer = answer
+    if let subnet = question.clientSubnet, !dialect.sends(subnet) { answer.scopePrefixLength = 0 }
+    guard answer.isEmptyAmbiguous else { return answer }
     answer.isEmptyAmbiguous = settings.fallbackOnEmpty
     if settings.fallbackOnEmpty { notListed.insert(question, until: loop.now + settings.notListedTTL, now: loop.now) }
     return answer
