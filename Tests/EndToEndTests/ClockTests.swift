@@ -109,6 +109,23 @@ import Testing
     }
   }
 
+  @Test func `what a refusal over http teaches is no time for certificates`() throws {
+    try withLab { lab in
+      let learning = try lab.simulator("--setting", "not-listed=example.net")
+      // Its certificate is younger than the program.
+      let secure = try lab.simulator(ClockTests.account, https: true)
+      let (network, clock) = (try network(), try ShiftedClock.of2000(in: lab))
+      var settings = Settings(AccountKind.named("ucloud over HTTP").provider(learning), try provider(secure))
+      settings.localServers = [network.address]
+      let daemon = try lab.daemon(settings.text, environment: clock.environment)
+      #expect(try ask(daemon.address, "n1.bench.example").data == ["198.18.0.1"])
+      #expect(try learning.requests.map(\.status) == [401, 200], "it has learned the time")
+      for number in 1...5 { #expect(try ask(daemon.address, "n\(number).example.net").data == ["10.0.0.1"]) }
+      #expect(try learning.count.transfers == 7)
+      #expect(try secure.count.transfers == 0)
+    }
+  }
+
   @Test func `the time of a plain HTTP response is ignored`() throws {
     try withLab { lab in
       let simulator = try lab.simulator()

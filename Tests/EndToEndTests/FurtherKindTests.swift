@@ -215,6 +215,38 @@ import Testing
     }
   }
 
+  @Test func `a name that UCloud failed to resolve goes on to the next provider`() throws {
+    try withLab { lab in
+      let first = try lab.simulator("--setting", "ucloud-failing=true")
+      let second = try lab.simulator()
+      try second.setZone("failing.example. 300 A 192.0.2.5")
+      let kind = AccountKind.named("ucloud over HTTP")
+      let daemon = try lab.daemon(Settings(kind.provider(first), Settings.json(second.http)).text)
+      #expect(try ask(daemon.address, "failing.example").data == ["192.0.2.5"])
+      #expect(try ask(daemon.address, "n1.bench.example").data == ["198.18.0.1"])
+      #expect(try first.requests.map(\.status) == [404, 200])
+      #expect(try second.count.transfers == 1)
+      daemon.end()
+      #expect(!daemon.log.contains("pausing"))
+    }
+  }
+
+  @Test func `UCloud's account of an application needs app_id`() throws {
+    try withLab { lab in
+      let first = try lab.simulator("--setting", "ucloud-app=com.example.app")
+      let second = try lab.simulator()
+      let text = Settings(AccountKind.named("ucloud over HTTP").provider(first), Settings.json(second.http)).text
+      let daemon = try lab.daemon(text)
+      #expect(try ask(daemon.address, "n1.bench.example").data == ["198.18.0.1"])
+      #expect(try first.requests.map { $0.parameters["app_id"] } == ["com.example.app"])
+      #expect(try second.count.transfers == 0)
+      let other = try lab.daemon(text.replacing("app_id = \"com.example.app\"", with: ""))
+      #expect(try ask(other.address, "n2.bench.example").data == ["198.18.0.2"])
+      #expect(try first.requests.map(\.status) == [200, 401])
+      try other.waitForLog("; check auth_id, auth_secret and app_id")
+    }
+  }
+
   @Test(arguments: [200, 400, 403])
   func `Baidu's own time counts whatever the status of an old signature`(status: Int) throws {
     try withLab { lab in

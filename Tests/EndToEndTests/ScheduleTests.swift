@@ -218,6 +218,51 @@ import Testing
     }
   }
 
+  @Test(arguments: [true, false])
+  func `UCloud's nodes over https need the base's certificate, whatever the scheme of their URLs`(hasName: Bool) throws
+  {
+    try withLab { lab in
+      let node = try lab.simulator(hasName ? ["--tls-name", "base.example"] : [], https: true)
+      let base = try lab.simulator("--tls-name", "base.example", https: true)
+      let place = try #require(node.https).address
+      try base.fault(
+        "kind=body&code=200&path=/abc-0001/service&text=%7B%22best_service_node%22:%22http://\(place)%22%7D")
+      let keys = """
+        scheme = "https"
+        tls_name = "base.example"
+        ca_file = "\(try ScheduleTests.authorities(of: [node, base], in: lab))"
+        """
+      let text = Settings(ScheduleTests.ucloud(try #require(base.https).address, keys)).text
+      let daemon = try lab.daemon(text, environment: ["STATE_DIRECTORY": lab.folder.path])
+      try eventually("the list on disk") {
+        FileManager.default.fileExists(atPath: "\(lab.folder.path)/servers-ucloud") ? true : nil
+      }
+      #expect(try ask(daemon.address, "n1.bench.example").data == ["198.18.0.1"])
+      let served = try node.requests
+      #expect(served.map(\.path) == (hasName ? ["/abc-0001/resolve"] : []))
+      #expect(served.allSatisfy { $0.transport == "https" && $0.host == "base.example:\(place.port)" })
+      #expect(try base.requests.map(\.path).dropFirst() == (hasName ? [] : ["/abc-0001/resolve"]))
+    }
+  }
+
+  @Test func `with a wrong secret UCloud's account pauses, and the log says why there is no list`() throws {
+    try withLab { lab in
+      let base = try lab.simulator("--secret", "ucloud=Another")
+      let next = try lab.simulator()
+      let daemon = try lab.daemon(Settings(ScheduleTests.ucloud(base.http), Settings.json(next.http)).text)
+      try daemon.waitForLog("no list of the provider's servers")
+      for index in 0..<5 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
+      #expect(try base.requests.map(\.path) == ["/abc-0001/service", "/abc-0001/resolve"])
+      #expect(try next.count.transfers == 5)
+      daemon.end()
+      let warnings = daemon.log.split(separator: "\n").filter { $0.contains("refused the credentials") }
+      #expect(warnings.count == 2, "\(warnings)")
+      #expect(warnings.count { $0.contains("no list of the provider's servers: \(base.http): ") } == 1)
+      #expect(warnings.count { $0.contains("; pausing for 30 s; ") } == 1)
+      #expect(warnings.allSatisfy { $0.hasSuffix("; check auth_id, auth_secret and app_id") }, "\(warnings)")
+    }
+  }
+
   @Test func `with a clock two hours off UCloud's list and names cost one more transfer together`() throws {
     try withLab { lab in
       let node = try lab.simulator("--clock-offset", "7200")

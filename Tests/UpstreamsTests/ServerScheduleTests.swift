@@ -347,6 +347,22 @@ import Testing
     #expect(notes.all.last?.contains("no list of the provider's servers: boot0: ") == true)
   }
 
+  @Test func `a node of UCloud's list that says nothing is replaced by the next one`() throws {
+    let account = Configuration.SecretAccount(id: "1", secret: Secret("key"))
+    let list = #"{"best_service_node":"http://198.51.100.1","service_node_list":["http://198.51.100.2"]}"#
+    let silent = server("198.51.100.1", after: .seconds(3600), .refused)
+    server("198.51.100.2", .json(#"{"host":"www.example.com","ip_list":["203.0.113.7"],"ttl":300}"#))
+    let provider = started(
+      provider(
+        [boot { _ in .json(list) }], source: UCloudNodes(account: account), dialect: UCloudDialect(account: account)))
+    for expected in [Duration.milliseconds(2010), .milliseconds(10), .milliseconds(10)] {
+      let begin = loop.now
+      #expect(try ask(provider).get().server == "198.51.100.2")
+      #expect(loop.now - begin == expected)
+    }
+    #expect(silent.sent.count == 1)
+  }
+
   @Test func `an empty list of servers puts the provider aside until one has servers`() throws {
     let boot = boot { (1...3).contains($0) ? .json(#"{"service_status":"disable"}"#) : .list("198.51.100.1") }
     answering("198.51.100.1")
