@@ -17,10 +17,12 @@ import Testing
 @testable import Upstreams
 
 @Suite struct `A provider is made` {
-  private func factory(on loop: EventLoop, state: String = "/nonexistent") -> ProviderFactory {
+  private func factory(
+    on loop: EventLoop, state: String = "/nonexistent", client: (any LocalDNSTransport)? = nil
+  ) -> ProviderFactory {
     ProviderFactory(
-      loop: loop, localClient: LocalDNSClient(loop: loop), systemServers: { [] }, localServers: [], maxInFlight: 10,
-      state: StateFolder(path: state) { _ in }, ledger: nil
+      loop: loop, localClient: client ?? LocalDNSClient(loop: loop), systemServers: { [] }, localServers: [],
+      maxInFlight: 10, state: StateFolder(path: state) { _ in }, ledger: nil
     ) { _, _ in }
   }
 
@@ -87,6 +89,30 @@ import Testing
     let other = ListedServer(.address(try #require(IPAddress(text: "192.0.2.1"))), port: 8080)
     #expect(places([other], by: nodes) == ["192.0.2.1:8080"] + boot.map(\.description))
     #expect(places([other], by: EMASSchedule(accountID: "100000")) == ["192.0.2.1:8080"])
+  }
+
+  @Test func `a provider does not follow a name in its list to this machine, unless the list is from there`() throws {
+    try onLoop { loop in
+      let client = ScriptedPlainDNS(on: loop) { type, _ in
+        (type == .a ? ["127.0.0.1", "192.0.2.7", "169.254.169.254"] : ["::1"], 300, .zero)
+      }
+      let transport = ScriptedTransport(on: loop) { _ in (.refused, .zero) }
+      let factory = factory(on: loop, client: client)
+      var provider = Configuration.Provider()
+      provider.bootstrap = [Configuration.ResolverAddress(try #require(Endpoint(text: "192.0.2.53:53")))]
+      for (base, expected) in [
+        ("192.0.2.1", ["192.0.2.7"]), ("127.0.0.1", ["127.0.0.1", "192.0.2.7", "169.254.169.254", "::1"]),
+      ] {
+        let boot = ProviderServer("boot", addresses: [try #require(IPAddress(text: base))]) { _ in transport }
+        let listed = ListedServer(try #require(Host(text: "node.example")))
+        let server = try #require(
+          factory.servers(
+            [listed], by: AliDNSServerList(path: "/resolve", isEncrypted: true), of: provider, before: [boot]
+          ).first)
+        _ = await server.transport(timeout: .seconds(1))
+        #expect(server.addresses.map(\.description) == expected)
+      }
+    }
   }
 
   @Test func `a provider does not use the saved list of another server`() throws {

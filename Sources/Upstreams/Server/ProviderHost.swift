@@ -15,6 +15,7 @@ package final class HostLookUp {
   private let client: any LocalDNSTransport
   private let loop: any Loop
   private let servers: () -> [PlainResolver]
+  private let admits: (IPAddress) -> Bool
   private var found: [RecordType: [IPAddress]] = [:]
   private var expires = BootInstant(nanoseconds: .min)
   /// The types whose lookup is in flight.
@@ -42,16 +43,18 @@ package final class HostLookUp {
 
   /// - Parameters:
   ///   - types: A, AAAA or both, in order of preference.
+  ///   - admits: whether an address counts.
   ///   - servers: returns the current plain resolvers.
   package init(
     _ name: DomainName, types: [RecordType], client: any LocalDNSTransport, loop: any Loop,
-    servers: @escaping () -> [PlainResolver]
+    admits: @escaping (IPAddress) -> Bool = { _ in true }, servers: @escaping () -> [PlainResolver]
   ) {
     self.name = name
     self.types = types
     self.client = client
     self.loop = loop
     waiters = Waiters(on: loop)
+    self.admits = admits
     self.servers = servers
   }
 
@@ -104,7 +107,7 @@ package final class HostLookUp {
   private func note(_ message: Message, of type: RecordType) {
     // Accept only records of the host itself or of its alias chain.
     let chain = (try? HTTPDNSAnswer(message, to: HTTPDNSQuestion(name: name, type: type)))?.answers ?? []
-    let addresses = chain.filter { $0.type == type }.compactMap { IPAddress(octets: $0.rdata) }
+    let addresses = chain.filter { $0.type == type }.compactMap { IPAddress(octets: $0.rdata) }.filter(admits)
     if addresses.isEmpty {
       absent.append(type)
     } else {

@@ -119,7 +119,9 @@ package struct ProviderFactory {
         tlsName: source.hasOwnHosts && provider.scheme == .http ? server.host.text : provider.tlsName,
         path: provider.path)
     }
-    let servers = settings.compactMap { try? make($0, of: provider) }
+    // A name must not lead to this machine either.
+    let isLocal = bootServers.contains { $0.addresses.contains(where: \.isLoopback) }
+    let servers = settings.compactMap { try? make($0, of: provider) { isLocal || $0.isRoutable } }
     guard source.keepsConfiguredServers else { return servers }
     let others = zip(provider.servers, bootServers).filter { configured, _ in
       !settings.contains { $0.host == configured.host && $0.port == configured.port }
@@ -173,8 +175,10 @@ package struct ProviderFactory {
     }
   }
 
+  /// - Parameter admits: whether a server given by name may have that address.
   private func make(
-    _ server: Configuration.Server, of provider: Configuration.Provider
+    _ server: Configuration.Server, of provider: Configuration.Provider,
+    admits: @escaping (IPAddress) -> Bool = { _ in true }
   ) throws(HTTPSetupError) -> ProviderServer {
     let (loop, options) = (loop, options(of: provider))
     let scheme: HTTPServerAddress.Scheme = server.scheme == .https ? .https : .http
@@ -205,7 +209,8 @@ package struct ProviderFactory {
       }
     case .name(let name):
       let lookUp = HostLookUp(
-        name, types: types(provider.family), client: localClient, loop: loop, servers: resolvers(of: provider))
+        name, types: types(provider.family), client: localClient, loop: loop, admits: admits,
+        servers: resolvers(of: provider))
       return ProviderServer(text, lookUp: lookUp, isVerified: scheme == .https, nat64: nat64, connect: connect)
     }
   }
