@@ -2,10 +2,12 @@
 
 import DNSWire
 import Foundation
+import Synchronization
 
 /// A query, octet by octet.
 struct TestQuery {
-  var id = UInt16.random(in: 0...UInt16.max)
+  /// Another one than those of the queries before: responses on one connection are told apart by it.
+  var id = lastID.wrappingAdd(1, ordering: .relaxed).newValue
   /// RD unless something else is said.
   var flags: UInt16 = 0x0100
   var labels: [[UInt8]]
@@ -15,6 +17,8 @@ struct TestQuery {
   var payload: UInt16? = 1232
   /// The options of the OPT record.
   var options: [UInt8] = []
+
+  private static let lastID = Atomic(UInt16.random(in: 0...UInt16.max))
 
   /// A query for a name in text without escapes, and a type by mnemonic or number.
   init(_ name: String, _ type: String = "A") {
