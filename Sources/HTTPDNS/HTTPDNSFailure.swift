@@ -21,7 +21,7 @@ public enum HTTPDNSFailure: Error, Hashable, Sendable {
   /// The provider does not accept this name.
   case name
   /// The service refuses in the way in which it refuses names that the account does not list, a wrong key and an old signature.
-  /// After one retry with a corrected clock it counts as an empty answer.
+  /// After one retry with a corrected clock it counts as an empty answer, unless `fallback_on_empty` is off.
   case notListed
   /// The account does not list one of several names.
   case oneNotListed

@@ -36,6 +36,8 @@ final class HTTPDNSProvider: ConfiguredUpstream {
   private var clock = ProviderClock()
   private var timeRequests: TimeRequests
   private var notListed = NotListedNames()
+  /// Names that the service refused when they were asked for alone, without a clear reason. Background work leaves them out.
+  private var refusedAlone = NotListedNames()
   private var undecided = UndecidedRefusals()
   private let note: ProviderNote
   private var pairs = PairedNames()
@@ -139,7 +141,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
 
   func isFit(for question: HTTPDNSQuestion) -> Bool {
     health.isFit && limits.hasUnits && limits.hasSpare && serves(question)
-      && !notListed.contains(question, now: loop.now)
+      && !notListed.contains(question, now: loop.now) && !refusedAlone.contains(question, now: loop.now)
   }
 
   func ask(
@@ -174,6 +176,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
 
   func forgetNotListed(_ names: NameSelection) -> Int {
     loop.assertCurrent()
+    _ = refusedAlone.remove(names)
     return notListed.remove(names)
   }
 
@@ -182,7 +185,11 @@ final class HTTPDNSProvider: ConfiguredUpstream {
   private func taken(_ answer: HTTPDNSAnswer, to question: HTTPDNSQuestion) -> HTTPDNSAnswer {
     var answer = answer
     if let subnet = question.clientSubnet, !dialect.sends(subnet) { answer.scopePrefixLength = 0 }
-    guard answer.isEmptyAmbiguous else { return answer }
+    guard answer.isEmptyAmbiguous else {
+      notListed.remove(question)
+      refusedAlone.remove(question)
+      return answer
+    }
     answer.isEmptyAmbiguous = settings.fallbackOnEmpty
     if settings.fallbackOnEmpty { notListed.insert(question, until: loop.now + settings.notListedTTL, now: loop.now) }
     return answer
@@ -371,7 +378,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
       } catch {
         limits.pay(most * response.timesSent)
         if error.mayBeTheClock { learnTime(from: response, of: server) }
-        if error.isUndecided, clock.offset == offset { noteUndecided(error, response) }
+        if error.isUndecided, clock.offset == offset { noteUndecided(error, response, asked) }
         if error == .notListed, clock.offset == offset, let empty = emptyReplies(asked, server) {
           return .success(empty)
         }
@@ -392,8 +399,12 @@ final class HTTPDNSProvider: ConfiguredUpstream {
     return replies
   }
 
-  /// Warns once if nothing but such refusals has come.
-  private func noteUndecided(_ error: HTTPDNSFailure, _ response: HTTPResponse) {
+  /// Remembers a name that is refused alone, and warns once if nothing but such refusals has come.
+  private func noteUndecided(_ error: HTTPDNSFailure, _ response: HTTPResponse, _ asked: AskedQuestions) {
+    if asked.nameCount == 1 {
+      let end = loop.now + settings.notListedTTL
+      asked.forEachQuestion { refusedAlone.insert($0, until: end, now: loop.now) }
+    }
     let code = dialect.errorCode(in: response).map { "\"\($0)\"" }
     guard let line = undecided.refused(because: code ?? "HTTP status \(response.status)", by: settings) else { return }
     note(.warning, line)

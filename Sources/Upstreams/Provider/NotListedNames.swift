@@ -4,7 +4,7 @@ import DNSWire
 import EventLoop
 import HTTPDNS
 
-/// Questions that a provider recently answered with an ambiguous empty answer.
+/// Questions that a provider does not seem to list: recently it answered them with an ambiguous empty answer, or refused them.
 struct NotListedNames {
   private struct Key: Hashable {
     let name: DomainName
@@ -26,6 +26,12 @@ struct NotListedNames {
       if until.count >= NotListedNames.most { until = [:] }
     }
     until[Key(name: question.name, type: question.type)] = end
+  }
+
+  /// Forgets a question that has an answer now.
+  mutating func remove(_ question: HTTPDNSQuestion) {
+    guard !until.isEmpty else { return }
+    until[Key(name: question.name, type: question.type)] = nil
   }
 
   /// Forgets the entries of these names.
