@@ -194,6 +194,9 @@ extension UpstreamFailure {
   }
 
   package static let unserved = UpstreamFailure(.notSupported, "no provider serves this type", .verdict)
+  /// Neither the provider's state nor the budget of refreshes allows a transfer now.
+  package static let notRefreshed = UpstreamFailure(
+    .other, "not refreshed now: no budget, or the provider pauses", .ours)
   package static let unaskable = UpstreamFailure(
     .notSupported, "no provider takes a name with such characters", .nextUpstream)
   package static let noServer = UpstreamFailure(.noReachableAuthority, "no resolver to ask", .notAsked)

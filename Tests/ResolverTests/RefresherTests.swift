@@ -247,6 +247,22 @@ final class RefresherScene {
     for name in names { for type in [RecordType.a, .aaaa] { try scene.use(name, type) } }
   }
 
+  @Test func `after a refused transfer no name is asked for alone, nor paid for, if the provider is no longer fit`()
+    throws
+  {
+    let provider = provider(mostNames: 5)
+    let good = provider.script
+    provider.script = { question, number in
+      provider.isFit = number != 0
+      return good(question, number)
+    }
+    provider.refusedAmongOthers = [name("b.example")]
+    let scene = RefresherScene(ResolverScene(on: loop, [provider]), keep: ["a.example", "b.example"])
+    #expect(provider.refreshes.map(\.questions.count) == [2])
+    // As for a client.
+    #expect(provider.asked.count == 2 && scene.refresher.counters.transfers == 0)
+  }
+
   @Test func `where each transfer has both families, names that need one or both share it, and each answer is used`()
     throws
   {

@@ -84,9 +84,9 @@ extension Resolver {
   ///
   /// - Returns: for each of them, whether it has an answer; nil for those that have not ended, since another name of the transfer
   ///   may be the reason of its refusal.
-  fileprivate func send(_ fetches: [Fetch], to provider: any Upstream, deadline: BootInstant) async -> [Bool?] {
+  fileprivate func send(_ fetches: [Fetch], to provider: any Upstream) async -> [Bool?] {
     let sentAt = loop.now
-    let results = await provider.refresh(fetches.map(\.question), deadline: deadline)
+    let results = await provider.refresh(fetches.map(\.question), deadline: sentAt + ResolverSettings.answerBy)
     let hasSeveralNames = fetches.contains { $0.question.name != fetches[0].question.name }
     func isOfOneName(_ reason: UpstreamFailure) -> Bool { hasSeveralNames && reason.report?.mayConcernOneName == true }
     if case .failure(let reason) = results, !isOfOneName(reason) { note(provider.name, reason) }
@@ -145,17 +145,16 @@ private struct ProviderRefresh {
   ///
   /// - Returns: for each fetch, whether it has an answer.
   func send(by resolver: isolated Resolver) async -> [Bool] {
-    let deadline = resolver.loop.now + ResolverSettings.answerBy
-    var isAnswered = await resolver.send(fetches, to: provider, deadline: deadline)
+    var isAnswered = await resolver.send(fetches, to: provider)
     for place in fetches.indices where isAnswered[place] == nil {
       let name = fetches[place].question.name
       let places = fetches.indices.filter { isAnswered[$0] == nil && fetches[$0].question.name == name }
       let alone = places.map { fetches[$0] }
-      let isPaid = resolver.refresher?.takeFromBudget(alone.map(\.asked.routed), source).allSatisfy(\.self) ?? true
+      let isPaid =
+        provider.isFit(for: alone[0].question)
+        && resolver.refresher?.takeFromBudget(alone.map(\.asked.routed), source).allSatisfy(\.self) ?? true
       let results =
-        isPaid
-        ? await resolver.send(alone, to: provider, deadline: deadline)
-        : alone.map { resolver.end($0, .failure(.unserved)) }
+        isPaid ? await resolver.send(alone, to: provider) : alone.map { resolver.end($0, .failure(.notRefreshed)) }
       for (place, result) in zip(places, results) { isAnswered[place] = result ?? false }
     }
     return isAnswered.map { $0 ?? false }
