@@ -134,7 +134,8 @@ final class ServerSchedule {
         if isAuthenticated { return lifetime }
         let bound = min(lifetime, ServerSchedule.longestUnauthenticated)
         expiry = loop.now + bound
-        return bound
+        // Time for a second attempt before the list expires.
+        return bound * 5 / 6
       case .refused(let response, let error):
         reason = "\(server): \(response.explanation(of: error, provider.kind))"
         remedy = error.isRefusal || error.isOfAccount ? error.remedy(provider) : ""
@@ -142,14 +143,16 @@ final class ServerSchedule {
     }
     failures += 1
     var pause = min(ServerSchedule.firstPause * (1 << min(failures - 1, 16)), ServerSchedule.longestPause)
+    var use = ""
     if let expiry, loop.now >= expiry {
       drop()
+      use = "; the last one has expired, and the configured servers are used"
     } else if let expiry {
-      pause = min(pause, expiry - loop.now)
+      pause = min(pause, max(expiry - loop.now, .seconds(1)))
     }
     note(
       .warning,
-      "no list of the provider's servers: \(reason); asked for again in \(pause.components.seconds) s"
+      "no list of the provider's servers: \(reason)\(use); asked for again in \(pause.components.seconds) s"
         + (remedy.isEmpty ? "" : "; \(remedy)"))
     return pause
   }
