@@ -17,7 +17,7 @@ public struct IPAddress: Hashable, Sendable {
   /// Whether the address is in fe80::/10, so that it means something on one interface only (RFC 4007).
   public var isLinkLocal: Bool { isIPv6 && octets[0] == 0xFE && octets[1] & 0xC0 == 0x80 }
 
-  /// Whether routers may pass packets on to it: not this network with the unspecified address, loopback, link-local,
+  /// Whether it may be a host on another network: not this network with the unspecified address, loopback, link-local,
   /// multicast or broadcast. An IPv4-mapped address counts as the IPv4 one.
   public var isRoutable: Bool {
     let octets = unmapped.octets

@@ -115,6 +115,23 @@ import Testing
     }
   }
 
+  @Test func `a name in a list is left out if a proxy would resolve it`() throws {
+    try onLoop { loop in
+      let boot = ProviderServer("boot", addresses: [try #require(IPAddress(text: "192.0.2.1"))]) { _ in nil }
+      let listed = ["node.example", "192.0.2.7"].map { ListedServer(Host(text: $0)!) }
+      var provider = Configuration.Provider()
+      provider.proxy = CredentialURL(text: "socks5h://127.0.0.1:1080", schemes: ["socks5h"])
+      for (bootstrap, expected) in [
+        ([], ["192.0.2.7:443"]), (["192.0.2.53:53"], ["node.example:443", "192.0.2.7:443"]),
+      ] {
+        provider.bootstrap = bootstrap.map { Configuration.ResolverAddress(Endpoint(text: $0)!) }
+        let servers = factory(on: loop).servers(
+          listed, by: AliDNSServerList(path: "/resolve", isEncrypted: true), of: provider, before: [boot])
+        #expect(servers.map { String("\($0)".prefix { $0 != "," }) } == expected + ["boot"])
+      }
+    }
+  }
+
   @Test func `a provider does not use the saved list of another server`() throws {
     let folder = TemporaryFolder()
     folder.write("httpdnsd servers 1 https 127.0.0.1:1\n127.0.0.2 3\n", to: "servers-alidns")

@@ -121,7 +121,12 @@ package struct ProviderFactory {
     }
     // A name must not lead to this machine either.
     let isLocal = bootServers.contains { $0.addresses.contains(where: \.isLoopback) }
-    let servers = settings.compactMap { try? make($0, of: provider) { isLocal || $0.isRoutable } }
+    // A proxy would resolve it where no address can be looked at.
+    let isResolvedElsewhere = provider.proxy != nil && provider.bootstrap.isEmpty
+    let servers = settings.compactMap { server in
+      isResolvedElsewhere && server.host.isName && !isLocal
+        ? nil : try? make(server, of: provider) { isLocal || $0.isRoutable }
+    }
     guard source.keepsConfiguredServers else { return servers }
     let others = zip(provider.servers, bootServers).filter { configured, _ in
       !settings.contains { $0.host == configured.host && $0.port == configured.port }
