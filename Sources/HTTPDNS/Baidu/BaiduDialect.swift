@@ -67,8 +67,7 @@ public struct BaiduDialect: BatchDialect {
     to batch: QuestionBatch, from response: HTTPResponse
   ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
     if response.status != 200 { throw BaiduDialect.refusal(response) }
-    try response.requireBody(.undocumentedJSON, limit: JSONLimit.octets)
-    return try withJSON(response.body) { root throws(HTTPDNSFailure) in
+    return try response.withAnswer { root throws(HTTPDNSFailure) in
       guard let message = root["msg"]?.octets else { throw .unreadable(.shape("msg")) }
       guard message.elementsEqual("ok".utf8) else { throw BaiduDialect.refusal(message, status: 200) }
       guard let data = root["data"], data.isObject else { throw .unreadable(.shape("data")) }

@@ -67,8 +67,7 @@ public struct JDCloudDialect: BatchDialect {
       }
       return try refused(batch, code, status: response.status)
     }
-    try response.requireBody(.undocumentedJSON, limit: JSONLimit.octets)
-    return try withJSON(response.body) { root throws(HTTPDNSFailure) in
+    return try response.withAnswer { root throws(HTTPDNSFailure) in
       guard let code = root["ret_code"]?.number(upTo: .max) else { throw .unreadable(.shape("ret_code")) }
       guard code == 0 else { return try refused(batch, code, status: 200) }
       guard let data = root["data"], data.isArray else { throw .unreadable(.shape("data")) }

@@ -11,6 +11,13 @@ func withJSON<Value>(
 }
 
 extension HTTPResponse {
+  /// Passes the root of an answer in JSON, which has status 200, to `read`.
+  func withAnswer<Value>(_ read: (JSONValue) throws(HTTPDNSFailure) -> Value) throws(HTTPDNSFailure) -> Value {
+    try requireStatus(in: 200...200)
+    try requireBody(.undocumentedJSON, limit: JSONLimit.octets)
+    return try withJSON(body, read)
+  }
+
   /// Whether the status refuses the request, so that the body may say why. Too many requests and faults of the server are what
   /// their status says.
   var mayExplainRefusal: Bool { status != 429 && (400...499).contains(status) }

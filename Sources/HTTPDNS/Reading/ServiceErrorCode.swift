@@ -29,9 +29,7 @@ extension ServiceErrorCode {
     _ response: HTTPResponse, _ read: (JSONValue) throws(HTTPDNSFailure) -> Value
   ) throws(HTTPDNSFailure) -> Value {
     if response.status != 200, let code = response.inJSON(Self.init(in:)) { throw code.failure }
-    try response.requireStatus(in: 200...200)
-    try response.requireBody(.undocumentedJSON, limit: JSONLimit.octets)
-    return try withJSON(response.body) { root throws(HTTPDNSFailure) in
+    return try response.withAnswer { root throws(HTTPDNSFailure) in
       if let failure = failure(in: root) { throw failure }
       return try read(root)
     }

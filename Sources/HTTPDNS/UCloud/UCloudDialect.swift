@@ -52,9 +52,7 @@ public struct UCloudDialect: Dialect {
       guard code.isEmpty else { throw .authentication }
       return try lists.results()[0].get()
     }
-    try response.requireStatus(in: 200...200)
-    try response.requireBody(.undocumentedJSON, limit: JSONLimit.octets)
-    return try withJSON(response.body) { root throws(HTTPDNSFailure) in
+    return try response.withAnswer { root throws(HTTPDNSFailure) in
       guard root["ip_list"] != nil || root["host"] != nil && root["code"] == nil else {
         throw .unreadable(.shape("ip_list"))
       }

@@ -29,9 +29,7 @@ public struct UCloudNodes: ServerListSource {
     from response: HTTPResponse
   ) throws(HTTPDNSFailure) -> (servers: [ListedServer], lifetime: Duration) {
     if UCloudErrorCode(of: response) == .unauthorized { throw .authentication }
-    try response.requireStatus(in: 200...200)
-    try response.requireBody(.undocumentedJSON, limit: JSONLimit.octets)
-    return try withJSON(response.body) { root throws(HTTPDNSFailure) in
+    return try response.withAnswer { root throws(HTTPDNSFailure) in
       var servers: [ListedServer] = []
       var texts = [root["best_service_node"]?.text]
       if let list = root["service_node_list"] { for element in list.elements { texts.append(element.text) } }

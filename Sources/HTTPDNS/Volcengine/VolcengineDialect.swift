@@ -76,9 +76,7 @@ public struct VolcengineDialect: BatchDialect {
     to batch: QuestionBatch, from response: HTTPResponse
   ) throws(HTTPDNSFailure) -> [Result<HTTPDNSAnswer, HTTPDNSFailure>] {
     guard response.status != 403 else { throw .notListed }
-    try response.requireStatus(in: 200...200)
-    try response.requireBody(.undocumentedJSON, limit: JSONLimit.octets)
-    return try withJSON(response.body) { root throws(HTTPDNSFailure) in
+    return try response.withAnswer { root throws(HTTPDNSFailure) in
       var lists = AddressLists(batch, member: "ips")
       let elements = root.isArray ? root : root["dns"]
       guard let elements else {
