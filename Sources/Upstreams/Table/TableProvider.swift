@@ -81,6 +81,7 @@ final class TableProvider: ConfiguredUpstream {
   let pace = UpstreamPace.prompt
   /// It is never waited for.
   let medianRoundTrip: Duration? = nil
+
   /// Whether the table lists addresses for the question. Before the first table is loaded, any name may be listed.
   func serves(_ question: HTTPDNSQuestion) -> Bool {
     guard question.type == .a || question.type == .aaaa else { return false }

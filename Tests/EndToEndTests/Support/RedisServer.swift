@@ -30,9 +30,8 @@ final class RedisServer {
     process = try lab.start(
       [
         // On the reserved address only: on another one, a connection that has just ended may still have the port.
-        server.program(in: folder), "--bind", "127.0.0.1", "--port", "\(self.port)", "--unixsocket", socket, "--save",
-        "",
-        "--dir", folder, "--maxmemory-policy", "volatile-lru",
+        server.program(in: folder), "--bind", "127.0.0.1", "--port", "\(self.port)", "--unixsocket", socket,
+        "--save", "", "--dir", folder, "--maxmemory-policy", "volatile-lru",
       ] + more)
     do {
       try eventually("the store answers", within: .seconds(20)) { try? command("PING") == "PONG" ? true : nil }
