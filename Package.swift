@@ -28,6 +28,9 @@ let strict = testSettings + [.enableUpcomingFeature("MemberImportVisibility")]
 /// The file that holds Chart.js, if it is not Debian's.
 let chart = Context.environment["CHART_JS"].map { [CSetting.define("CHART_JS", to: "\"\($0)\"")] } ?? []
 
+/// Code that runs at a start, at a reload and for an operator is as small as it can be.
+let cold = strict + [.unsafeFlags(["-Osize"], .when(configuration: .release))]
+
 /// Every C header sees the same glibc: two modules with different feature macros disagree about `fd_set`.
 let glibc: [CSetting] = [.define("_GNU_SOURCE")]
 
@@ -37,10 +40,11 @@ let glibc: [CSetting] = [.define("_GNU_SOURCE")]
 ///   - tests: what only the tests depend on.
 ///   - data: whether `Tests/<Module>Tests/Data` holds vectors or corpora, which tests read by their path.
 func module(
-  _ name: String, _ dependencies: [Target.Dependency] = [], tests: [Target.Dependency] = [], data: Bool = false
+  _ name: String, _ dependencies: [Target.Dependency] = [], tests: [Target.Dependency] = [], data: Bool = false,
+  settings: [SwiftSetting] = strict
 ) -> [Target] {
   [
-    .target(name: name, dependencies: dependencies, cSettings: glibc, swiftSettings: strict),
+    .target(name: name, dependencies: dependencies, cSettings: glibc, swiftSettings: settings),
     .testTarget(
       name: "\(name)Tests", dependencies: [.byName(name: name)] + dependencies + tests + ["TestSupport"],
       exclude: data ? ["Data"] : [], cSettings: glibc, swiftSettings: testSettings),
@@ -76,13 +80,13 @@ let layer1: [Target] =
   + module("EventLoop", ["CEvent"])
   + module("HTTPMessage")
   + module("Ciphers", ["CCrypto"], tests: ["DNSWire"])
-  + module("Configuration", ["DNSWire", "Ciphers", "Files", "Telemetry", "CProcess", "CTOML", logging])
+  + module("Configuration", ["DNSWire", "Ciphers", "Files", "Telemetry", "CProcess", "CTOML", logging], settings: cold)
   + module("JSON", ["CJSON"])
   + module("Telemetry", ["JSON", logging])
   + module("Files")
   + module("ServiceManager", ["EventLoop"])
   + module("Streams", ["EventLoop", "Files", "CTLS"], tests: ["TLSTestSupport"])
-  + module("Terminal")
+  + module("Terminal", settings: cold)
   + module("PublicSuffixes", ["DNSWire", "CPublicSuffix"])
   + module("Lists", ["DNSWire", "PublicSuffixes"])
 
@@ -107,7 +111,7 @@ let layer2: [Target] =
     ["DNSWire", "EventLoop", "Configuration", "Files", "FairShares", "MessageCache", "Routing", "Probing"])
   + module("Store", ["EventLoop", "Streams", "Ciphers", "Configuration", logging], tests: ["Files", "TLSTestSupport"])
   + module("FairShares", ["DNSWire", "EventLoop", "CHotPath", "PublicSuffixes"])
-  + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"])
+  + module("NetworkWatch", ["EventLoop", "DNSWire", "Ciphers", "CNetlink"], settings: cold)
   + module("FirewallSets", ["EventLoop", "DNSWire", "Configuration", "Routing", "CFirewall"], tests: ["JSON"])
   + module("Persistence", ["MessageCache", "EventLoop", "Ciphers", "Files"], tests: ["DNSWire"])
   + module(
@@ -119,7 +123,7 @@ let layer2: [Target] =
     tests: ["FleetTestSupport"])
   + module(
     "HTTPServer", ["EventLoop", "HTTPMessage", "Streams", "CHTTP2"], tests: ["HTTPTestSupport", "TLSTestSupport"])
-  + module("SystemSetup", ["Files", "CAccess"])
+  + module("SystemSetup", ["Files", "CAccess"], settings: cold)
 
 // Layer 3: the parts of the daemon. What clients meet and whom it asks do not know each other.
 let daemonLibraries: [Target.Dependency] = [
@@ -189,7 +193,7 @@ let programs: [Target] =
       "BusyNames", "Resolver", "Refresh", "Ranking", "Fleet", "Store", "Persistence",
       "Forwarder", "JSON", "FirewallSets", "Lists", "ListStore", "Telemetry", "Terminal", "CAccess",
     ],
-    tests: ["HTTPTestSupport", logging])
+    tests: ["HTTPTestSupport", logging], settings: cold)
   + module(
     "Dashboard",
     [
@@ -215,7 +219,7 @@ let programs: [Target] =
         "Forwarder", "Control", "Dashboard", "Web", "HTTPServer", "SystemSetup", "Terminal", "CProcess", argumentParser,
       ]
         + daemonParts + daemonLibraries,
-      cSettings: glibc, swiftSettings: strict),
+      cSettings: glibc, swiftSettings: cold),
     .executableTarget(
       name: "httpdns-simulator",
       dependencies: [
