@@ -68,6 +68,24 @@ import Testing
     }
   }
 
+  @Test(arguments: [("\"1d\"", UInt32(600)), ("\"5m\"", 300)])
+  func `addresses without a TTL live for ten minutes, and no longer than cache's max_ttl`(most: String, ttl: UInt32)
+    throws
+  {
+    try withLab { lab in
+      let simulator = try lab.simulator()
+      var settings = Settings(provider([simulator.http], "dnspod"))
+      settings.more = "[cache]\nmax_ttl = \(most)"
+      let daemon = try lab.daemon(settings.text)
+      for text in ["192.0.2.1", "192.0.2.1,x"] {
+        try simulator.fault("kind=body&code=200&text=\(text)")
+        let reply = try ask(daemon.address, "n\(text.utf8.count).bench.example")
+        #expect(reply.data == ["192.0.2.1"] && reply.ttl == ttl, "\(text)")
+        try simulator.clearFaults()
+      }
+    }
+  }
+
   @Test func `a dead first server costs nothing, and words in place of addresses lead to the second`() throws {
     try withLab { lab in
       let servers = try (0..<2).map { _ in try lab.simulator() }
