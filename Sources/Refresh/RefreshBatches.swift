@@ -36,7 +36,9 @@ struct RefreshBatches {
       return RefreshBatch(source: source.source, questions: [question])
     }
     waiting[asked] = question
-    let place = gatherings.firstIndex { $0.source == source.source && $0.route == asked.route }
+    let place = gatherings.firstIndex {
+      $0.source == source.source && $0.route == asked.route && $0.names.mostNames == source.mostNames
+    }
     if place == nil {
       gatherings.append(
         Gathering(

@@ -215,6 +215,31 @@ final class RefresherScene {
     try scene.use("unlisted.example")
   }
 
+  @Test func `a name that LocalDNS answered travels alone, until the provider answers it`() throws {
+    let provider = provider(mostNames: 5)
+    let good = provider.script
+    provider.unlisted = [name("unlisted.example")]
+    let local = ScriptedLocalDNS(on: loop) { question, _ in
+      .answer(.addresses(question.name, "192.0.2.9", ttl: 100), after: .zero)
+    }
+    let isListed = TestFlag()
+    provider.script = { question, number in
+      question.name == name("unlisted.example") && !isListed.isOn ? .failure(after: .zero) : good(question, number)
+    }
+    let names = (0..<4).map { "n\($0).example" }
+    let scene = RefresherScene(ResolverScene(on: loop, [provider], local: local), keep: names + ["unlisted.example"])
+    provider.unlisted = []
+    func together() -> [Int] {
+      provider.refreshes.filter { $0.questions.contains { $0.name == name("unlisted.example") } }.map(\.questions.count)
+    }
+    loop.advance(by: .seconds(2000))
+    #expect(together().count > 5 && together().allSatisfy { $0 == 1 })
+    isListed.isOn = true
+    loop.advance(by: .seconds(2000))
+    #expect(together().contains { $0 > 1 })
+    try scene.use("unlisted.example")
+  }
+
   @Test func `both families and several names share a transfer if the dialect can`() throws {
     let provider = provider(mostNames: 5)
     let scene = RefresherScene(ResolverScene(on: loop, [provider]))

@@ -125,7 +125,7 @@ extension Resolver {
 
   package func refreshSource(_ asked: RoutedQuestion, after source: EntrySource) -> RefreshSource? {
     configuration.refreshSource(of: asked, after: source, localDNS).map {
-      RefreshSource($0, configuration.provider($0)?.traits)
+      RefreshSource($0, configuration.provider($0)?.traits, isAlone: source == .localDNS)
     }
   }
 
@@ -181,7 +181,10 @@ extension ResolverConfiguration {
 }
 
 extension RefreshSource {
-  fileprivate init(_ source: EntrySource, _ traits: UpstreamTraits?) {
-    self.init(source, mostNames: traits?.mostNames ?? 0, families: traits?.families ?? .wanted)
+  /// - Parameter isAlone: whether each name travels alone: where LocalDNS answered, the provider may not list the name, and
+  ///   would refuse all that come with it.
+  fileprivate init(_ source: EntrySource, _ traits: UpstreamTraits?, isAlone: Bool) {
+    let mostNames = traits?.mostNames ?? 0
+    self.init(source, mostNames: isAlone ? min(mostNames, 1) : mostNames, families: traits?.families ?? .wanted)
   }
 }
