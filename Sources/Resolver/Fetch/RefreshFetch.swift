@@ -114,7 +114,8 @@ extension Resolver {
   }
 
   package func askAgain(_ asked: RoutedQuestion) async -> Bool {
-    await resolve(asked.question, route: asked.route, fresh: true).failure == nil
+    let answer = await resolve(asked.question, route: asked.route, fresh: true)
+    return answer.failure == nil && !answer.isAmbiguous
   }
 
   // MARK: Sources
