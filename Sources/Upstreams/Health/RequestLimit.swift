@@ -99,9 +99,16 @@ package struct UnitBudget: Hashable, Sendable {
     undated = isDated ? 0 : (undated + units).clamped(to: NumberRange.units)
     guard perDay > 0 else { return nil }
     return UnitBudget.milestones.last { milestone in
-      let threshold = max(1, perDay.multipliedReportingOverflow(by: milestone).partialValue / 100)
+      let threshold = UnitBudget.threshold(milestone, of: perDay)
       return before < threshold && spent >= threshold
     }
+  }
+
+  /// The units at which a percentage of those of a day is reached.
+  package static func threshold(_ percent: Int, of perDay: Int) -> Int {
+    // Without a product that overflows.
+    let (hundreds, rest) = perDay.quotientAndRemainder(dividingBy: 100)
+    return hundreds * percent + (rest * percent + 99) / 100
   }
 
   private mutating func turn(_ unixTime: Int64, _ now: Int64) {

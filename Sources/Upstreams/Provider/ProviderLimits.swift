@@ -177,7 +177,7 @@ final class ProviderLimits {
     guard settings.unitsPerDay > 0 else { return nil }
     let total = budget.spent + othersUnits
     if budget.day != milestone.day { milestone = (budget.day, 0) }
-    let reached = UnitBudget.milestones.last { total >= max(1, settings.unitsPerDay * $0 / 100) } ?? 0
+    let reached = UnitBudget.milestones.last { total >= UnitBudget.threshold($0, of: settings.unitsPerDay) } ?? 0
     guard reached > milestone.percent else { return nil }
     milestone.percent = reached
     return reached
