@@ -115,7 +115,9 @@ final class RefreshSpending {
     guard taken.contains(false) else { return taken }
     if loop.now >= nextNote {
       nextNote = loop.now + RefreshSpending.calm
-      note("refresh budget used up: hot names expire, and the next client that asks for one waits")
+      note(
+        "refresh budget used up (refresh.budget_per_minute, budget_per_day): hot names expire, and the next client that asks "
+          + "for one waits")
     }
     return taken
   }
