@@ -120,6 +120,7 @@ package final class OwnQuestion: QuestionInFlight {
 package struct UpstreamTraits: Sendable {
   /// Whether the daemon passes the provider's AD bit on to clients.
   package var trustsAD = false
+  package static let usualAmbiguity = "an empty answer; the name may not be in the list of the provider's account"
   /// Whether requests can carry DO and CD.
   package var knowsDNSSECFlags = false
   /// The timeout of one attempt.
@@ -134,6 +135,8 @@ package struct UpstreamTraits: Sendable {
   package var refreshPrice = RefreshPrice.free
   /// The maximum number of names in one transfer, each in both address families; 0 if every question needs its own.
   package var mostNames = 0
+  /// What an ambiguous empty answer may mean, human-readable.
+  package var ambiguity = UpstreamTraits.usualAmbiguity
   /// Which address families a transfer of several questions has.
   package var families = TransferFamilies.wanted
 }

@@ -238,10 +238,10 @@ extension HTTPDNSFailure {
   fileprivate var extendedError: ExtendedError {
     switch self {
     case .unreadable, .wrongQuestion, .truncated: .invalidData
-    case .unsupported, .name, .notListed, .oneNotListed, .unexplained: .notSupported
+    case .unsupported, .name: .notSupported
     case .fault: .noReachableAuthority
     case .status: isRefusal ? .other : .noReachableAuthority
-    case .authentication, .expired, .account, .unsigned, .quota: .other
+    case .authentication, .expired, .account, .unsigned, .quota, .notListed, .oneNotListed, .unexplained: .other
     }
   }
 }

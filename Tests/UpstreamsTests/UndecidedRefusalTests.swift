@@ -130,7 +130,10 @@ private struct VagueDialect: BatchDialect {
   @Test(arguments: [403, 400])
   func `if nothing is ever answered the eighth refusal is one warning`(status: Int) {
     let scene = scene { self.reply($0 < 30 ? status : 200) }
-    for number in 0..<7 { scene.ask("n\(number).example") }
+    #expect(scene.provider.report.remark == nil)
+    scene.ask("n0.example")
+    #expect(scene.provider.report.remark?.hasPrefix("1 request refused and none answered yet: ") == true)
+    for number in 1..<7 { scene.ask("n\(number).example") }
     #expect(scene.notes.all.isEmpty)
     for number in 7..<20 { scene.ask("n\(number).example") }
     #expect(
@@ -143,7 +146,7 @@ private struct VagueDialect: BatchDialect {
   @Test func `after an answer refusals are no reason to warn`() {
     let scene = scene { self.reply($0 == 3 ? 200 : 403) }
     for number in 0..<40 { scene.ask("n\(number).example") }
-    #expect(scene.notes.all.isEmpty)
+    #expect(scene.notes.all.isEmpty && scene.provider.report.remark == nil)
   }
 
   @Test(arguments: [true, false]) func `what is refused alone is not refreshed for a while, unless it is answered`(

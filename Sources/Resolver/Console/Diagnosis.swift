@@ -138,7 +138,8 @@ extension ResolverConsole {
     let began = BootInstant.now
     let result = await answer(question, of: name)
     return Opinion(
-      who: .provider(name), type: question.type, took: .now - began, outcome: Opinion.Answer(result, question.type))
+      who: .provider(name), type: question.type, took: .now - began,
+      outcome: Opinion.Answer(result, question.type, upstreams.first { $0.name == name }?.traits))
   }
 
   private func opinion(ofResolver server: PlainResolver, on question: HTTPDNSQuestion) async -> Opinion {
@@ -186,7 +187,10 @@ extension ResolverConsole {
 }
 
 extension Opinion.Answer {
-  init(_ result: Result<UpstreamAnswer, UpstreamFailure>, _ type: RecordType) {
+  /// - Parameter traits: those of the provider; nil for LocalDNS.
+  init(
+    _ result: Result<UpstreamAnswer, UpstreamFailure>, _ type: RecordType, _ traits: UpstreamTraits? = nil
+  ) {
     switch result {
     case .failure(let failure) where failure.absence == .switchedOff: self = .switchedOff
     case .failure(let failure) where failure.isNotListed: self = .notListed(failure.reason)
@@ -198,7 +202,9 @@ extension Opinion.Answer {
         self = .addresses(addresses, ttl: records.map(\.ttl).min() ?? 0)
       } else {
         switch reply.answer.responseCode {
-        case .noError: self = reply.answer.isEmptyAmbiguous ? .notListed(ResolvedAnswer.ambiguity) : .noData
+        case .noError:
+          self =
+            reply.answer.isEmptyAmbiguous ? .notListed(traits?.ambiguity ?? UpstreamTraits.usualAmbiguity) : .noData
         case .nxDomain: self = .noName
         case let code: self = .failure(UpstreamFailure.refused(code, by: reply.server).reason)
         }

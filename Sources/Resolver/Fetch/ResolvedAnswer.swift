@@ -16,8 +16,6 @@ package struct ResolvedAnswer: Sendable {
   package var isAmbiguous = false
   /// Why each upstream but the last gave no answer.
   package var trail: [TrailStep] = []
-  /// What an ambiguous answer means.
-  package static let ambiguity = "an empty answer; the name may not be in the list of the provider's account"
 
   /// A failure has a lifetime of 0 seconds and its reason.
   package init(

@@ -80,7 +80,7 @@ extension Resolver {
       switch result.result {
       case .success(let answer) where answer.isAmbiguous:
         fetch.state.noteEmpty(result)
-        fetch.trace(TrailStep(upstream.name, ResolvedAnswer.ambiguity))
+        fetch.trace(TrailStep(upstream.name, upstream.traits.ambiguity))
       case .success:
         memory.succeeded(fetch.asked, at: index)
         return await localDNS.afterNXDOMAIN(fetch, result)

@@ -120,6 +120,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
     report.clockDifference = clock.differenceOfMachine
     limits.describe(&report)
     health.describe(&report)
+    report.remark = undecided.remark(settings)
     return report
   }
 
@@ -428,7 +429,7 @@ final class HTTPDNSProvider: ConfiguredUpstream {
     var failure = UpstreamFailure(error)
     failure.reason = response.explanation(of: error, code: dialect.errorCode(in: response), settings.kind)
     if error == .unreadable(.mediaType) { failure.kind = "another media type" }
-    if error.isRefusal || error.isOfAccount { failure.advice = remedy(for: error) }
+    if error.isRefusal || error.isOfAccount || error.isUndecided { failure.advice = remedy(for: error) }
     return failure
   }
 
@@ -561,6 +562,7 @@ extension UpstreamTraits {
     clientSubnet = settings.clientSubnet
     subnetsPerName = settings.subnetsPerName
     families = batchDialect?.families ?? .wanted
+    if let meaning = settings.kind.meaningOfEmpty { ambiguity = meaning }
     let billing = dialect.billing
     if billing.isBilled {
       // Where a transfer has one family, each family of a name is paid for.

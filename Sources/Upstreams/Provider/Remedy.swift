@@ -29,6 +29,7 @@ extension HTTPDNSFailure {
     case .account where kind.hasAccount:
       "check \(kind.accountKeys[0]), and in the provider's console that the account exists, is paid for, and may be "
         + "used this way"
+    case .name where isUndecided: kind.remedyIfUndecided
     case .badPath where kind.placeKeys.contains("url"): "check the path in \(place)"
     case .badPath: "check \(place): another service may listen there"
     case .quota: quotaRemedy(provider)
@@ -40,6 +41,24 @@ extension HTTPDNSFailure {
     if case .table = provider.kind { return "set a longer interval" }
     let own = provider.requestsPerSecond == 0 ? "set requests_per_second" : "set requests_per_second lower"
     return provider.kind.hasAccount ? "\(own), or raise the quota in the provider's console" : own
+  }
+}
+
+extension Configuration.ProviderKind {
+  /// What to check where a refusal may concern a name or the account, human-readable.
+  var remedyIfUndecided: String {
+    (["check that the provider's console lists the name"] + accountKeys).joined(separator: " and ")
+  }
+
+  /// What an empty answer may mean, human-readable; nil if it is what it means with most kinds.
+  var meaningOfEmpty: String? {
+    switch self {
+    case .volcengine:
+      "an empty answer, or HTTP status 403; the name may not be in the list of the provider's account, or account_id or "
+        + "secret_key is wrong"
+    case .text: "an empty answer; there is no such name, or no such record"
+    default: nil
+    }
   }
 }
 

@@ -10,6 +10,8 @@ import HTTPDNS
 struct UndecidedRefusals {
   private var count = 0
   private var hasAnswered = false
+  /// Why the last one was refused, human-readable.
+  private var reason = ""
 
   /// The log has one line after this many.
   private static let most = 8
@@ -19,14 +21,22 @@ struct UndecidedRefusals {
 
   /// Notes a refusal.
   ///
-  /// - Parameter reason: the last one, human-readable.
+  /// - Parameter reason: human-readable.
   /// - Returns: a line for the operator, if one is due.
   mutating func refused(because reason: String, by provider: Configuration.Provider) -> String? {
-    guard !hasAnswered, count < UndecidedRefusals.most else { return nil }
+    guard !hasAnswered else { return nil }
     count += 1
+    self.reason = reason
     guard count == UndecidedRefusals.most else { return nil }
+    return remark(provider).map { "provider \(provider.name): \($0)" }
+  }
+
+  /// What an operator should look at; nil before the first refusal, and once there was an answer.
+  func remark(_ provider: Configuration.Provider) -> String? {
+    guard !hasAnswered, count > 0 else { return nil }
+    let requests = count == 1 ? "1 request" : "\(count) requests"
     return
-      "provider \(provider.name): \(count) requests refused and none answered yet: \(reason); check that the provider's "
-      + "console lists these names, and \(provider.kind.accountKeys.joined(separator: " and "))"
+      "\(requests) refused and none answered yet: \(reason); check that the provider's console lists these names, and "
+      + provider.kind.accountKeys.joined(separator: " and ")
   }
 }

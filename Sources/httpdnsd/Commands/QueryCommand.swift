@@ -74,7 +74,8 @@ struct QueryCommand: ParsableCommand {
     let took = BootInstant.now - start
     show(
       answer, to: question, took: took, way: provider == nil ? forwarder.way(of: question, from: address) : nil,
-      notes: provider == nil ? forwarder.absentLists : [])
+      notes: provider == nil ? forwarder.absentLists : [],
+      hasTable: loaded.configuration.providers.contains { if case .table = $0.kind { true } else { false } })
     if answer.failure != nil { throw ExitCode.failure }
   }
 
@@ -129,11 +130,11 @@ struct QueryCommand: ParsableCommand {
   }
 
   private func show(
-    _ answer: ResolvedAnswer, to question: Question, took: Duration, way: String?, notes: [String]
+    _ answer: ResolvedAnswer, to question: Question, took: Duration, way: String?, notes: [String], hasTable: Bool
   ) {
     print("question     \(question.name) \(question.type)")
     if let way { print("route        \(way)") }
-    let reason = reason(answer, question)
+    let reason = reason(answer, question, hasTable: hasTable)
     func hasReason(_ step: TrailStep) -> Bool { step.reason == reason }
     if answer.failure == nil || answer.source.hasReplied {
       print("answered by  \(describe(answer.source))")
@@ -159,18 +160,21 @@ struct QueryCommand: ParsableCommand {
   }
 
   /// Why there is no answer, or why it has no records.
-  private func reason(_ answer: ResolvedAnswer, _ question: Question) -> String? {
+  private func reason(_ answer: ResolvedAnswer, _ question: Question, hasTable: Bool) -> String? {
     if let failure = answer.failure { return failure }
-    if answer.isAmbiguous { return ResolvedAnswer.ambiguity }
+    if answer.isAmbiguous {
+      guard case .provider(let name, _) = answer.source else { return UpstreamTraits.usualAmbiguity }
+      return answer.trail.first { $0.upstream == name }?.reason ?? UpstreamTraits.usualAmbiguity
+    }
     let isOurs = !answer.source.hasReplied && !answer.trail.isEmpty
     if isOurs, answer.trail.allSatisfy({ $0.absence == .switchedOff }) { return "the table is switched off" }
-    return answer.response.extendedError.map { text($0, of: question) }
+    return answer.response.extendedError.map { text($0, of: question, hasTable: hasTable) }
   }
 
-  private func text(_ error: ExtendedError, of question: Question) -> String {
+  private func text(_ error: ExtendedError, of question: Question, hasTable: Bool) -> String {
     switch error {
-    // Every provider serves A and AAAA, but a table only for its own names.
-    case .notSupported where question.type == .a || question.type == .aaaa: "no provider has the name in its table"
+    case .notSupported where hasTable && (question.type == .a || question.type == .aaaa):
+      "no provider has the name in its table"
     case .notSupported: "no provider serves type \(question.type)"
     case .blocked: "blocked by a rule"
     case .filtered: "its addresses are private (names.rebind_protection)"
