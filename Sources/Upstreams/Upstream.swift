@@ -120,7 +120,6 @@ package final class OwnQuestion: QuestionInFlight {
 package struct UpstreamTraits: Sendable {
   /// Whether the daemon passes the provider's AD bit on to clients.
   package var trustsAD = false
-  package static let usualAmbiguity = "an empty answer; the name may not be in the list of the provider's account"
   /// Whether requests can carry DO and CD.
   package var knowsDNSSECFlags = false
   /// The timeout of one attempt.
@@ -139,6 +138,9 @@ package struct UpstreamTraits: Sendable {
   package var ambiguity = UpstreamTraits.usualAmbiguity
   /// Which address families a transfer of several questions has.
   package var families = TransferFamilies.wanted
+
+  /// What an ambiguous empty answer means with most kinds.
+  package static let usualAmbiguity = "an empty answer; the name may not be in the list of the provider's account"
 }
 
 /// How an upstream currently answers.

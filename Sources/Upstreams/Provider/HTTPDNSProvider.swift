@@ -562,7 +562,7 @@ extension UpstreamTraits {
     clientSubnet = settings.clientSubnet
     subnetsPerName = settings.subnetsPerName
     families = batchDialect?.families ?? .wanted
-    if let meaning = settings.kind.meaningOfEmpty { ambiguity = meaning }
+    ambiguity = settings.kind.ambiguity
     let billing = dialect.billing
     if billing.isBilled {
       // Where a transfer has one family, each family of a name is paid for.

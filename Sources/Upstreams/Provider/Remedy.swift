@@ -29,7 +29,7 @@ extension HTTPDNSFailure {
     case .account where kind.hasAccount:
       "check \(kind.accountKeys[0]), and in the provider's console that the account exists, is paid for, and may be "
         + "used this way"
-    case .name where isUndecided: kind.remedyIfUndecided
+    case .name where isUndecided: kind.remedyIfUndecided(about: "the name")
     case .badPath where kind.placeKeys.contains("url"): "check the path in \(place)"
     case .badPath: "check \(place): another service may listen there"
     case .quota: quotaRemedy(provider)
@@ -46,18 +46,20 @@ extension HTTPDNSFailure {
 
 extension Configuration.ProviderKind {
   /// What to check where a refusal may concern a name or the account, human-readable.
-  var remedyIfUndecided: String {
-    (["check that the provider's console lists the name"] + accountKeys).joined(separator: " and ")
+  ///
+  /// - Parameter names: what was refused.
+  func remedyIfUndecided(about names: String) -> String {
+    "check that the provider's console lists \(names), and \(accountKeys.joined(separator: " and "))"
   }
 
-  /// What an empty answer may mean, human-readable; nil if it is what it means with most kinds.
-  var meaningOfEmpty: String? {
+  /// What an ambiguous empty answer may mean, human-readable.
+  var ambiguity: String {
     switch self {
     case .volcengine:
       "an empty answer, or HTTP status 403; the name may not be in the list of the provider's account, or account_id or "
         + "secret_key is wrong"
     case .text: "an empty answer; there is no such name, or no such record"
-    default: nil
+    default: UpstreamTraits.usualAmbiguity
     }
   }
 }

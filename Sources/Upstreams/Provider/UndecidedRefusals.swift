@@ -36,7 +36,6 @@ struct UndecidedRefusals {
     guard !hasAnswered, count > 0 else { return nil }
     let requests = count == 1 ? "1 request" : "\(count) requests"
     return
-      "\(requests) refused and none answered yet: \(reason); check that the provider's console lists these names, and "
-      + provider.kind.accountKeys.joined(separator: " and ")
+      "\(requests) refused and none answered yet: \(reason); \(provider.kind.remedyIfUndecided(about: "these names"))"
   }
 }
