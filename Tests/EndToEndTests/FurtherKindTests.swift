@@ -104,36 +104,30 @@ import Testing
     }
   }
 
-  @Test func `Baidu's refusals without a meaning concern names, and one line of the log says what to check`() throws {
+  @Test(arguments: [
+    (
+      "baidu",
+      "8 requests refused and none answered yet: \"SignatureError\"; check that the provider's console lists these names, "
+        + "and account_id and secret"
+    ),
+    (
+      "volcengine",
+      "8 requests refused and none answered yet: HTTP status 403; check that the provider's console lists these names, and "
+        + "account_id and secret_key"
+    ), ("jdcloud", "; check that the provider's console lists these names, and account_id and key"),
+  ])
+  func `a refusal without a meaning concerns its name, and one line of the log says what to check`(
+    name: String, line: String
+  ) throws {
     try withLab { lab in
-      let kind = AccountKind.named("baidu over HTTP")
-      let first = try lab.simulator("--secret", "baidu=Another", "--setting", "baidu-refusal-status=403")
+      let kind = AccountKind.named("\(name) over HTTP")
+      let statuses = ["baidu", "jdcloud"].flatMap { ["--setting", "\($0)-refusal-status=403"] }
+      let first = try lab.simulator(["--secret", "\(name)=Another"] + statuses)
       let second = try lab.simulator()
       let daemon = try lab.daemon(Settings(kind.provider(first), Settings.json(second.http)).text)
       for index in 0..<12 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
       #expect(try first.count.transfers == 12)
-      let line =
-        "8 requests refused and none answered yet: \"SignatureError\"; check that the provider's console lists "
-        + "these names, and account_id and secret"
       try daemon.waitForLog(line)
-      daemon.end()
-      #expect(daemon.log.split(separator: "\n").count { $0.contains("none answered yet") } == 1)
-      #expect(!daemon.log.contains("pausing"))
-    }
-  }
-
-  @Test func `with a wrong key each of Volcengine's names goes on, and one line of the log says what to check`() throws
-  {
-    try withLab { lab in
-      let kind = AccountKind.named("volcengine over HTTP")
-      let first = try lab.simulator("--secret", "volcengine=Another")
-      let second = try lab.simulator()
-      let daemon = try lab.daemon(Settings(kind.provider(first), Settings.json(second.http)).text)
-      for index in 0..<12 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
-      #expect(try first.count.transfers == 12)
-      try daemon.waitForLog(
-        "8 requests refused and none answered yet: HTTP status 403; check that the provider's console lists these names, "
-          + "and account_id and secret_key")
       // A key that is repaired is of use at once to names that were not refused: nothing pauses.
       daemon.end()
       #expect(daemon.log.split(separator: "\n").count { $0.contains("none answered yet") } == 1)
@@ -183,22 +177,6 @@ import Testing
       for name in ["a", "b"] { #expect(try ask(daemon.address, "\(name).batch.example").data == ["192.0.2.1"]) }
       #expect(try ask(daemon.address, "c.batch.example").data == ["198.51.100.3"])
       #expect(try simulator.count.transfers == requests.count)
-    }
-  }
-
-  @Test func `JD Cloud's refusals without a meaning concern names, and one line of the log says what to check`() throws
-  {
-    try withLab { lab in
-      let kind = AccountKind.named("jdcloud over HTTP")
-      let first = try lab.simulator("--secret", "jdcloud=Another", "--setting", "jdcloud-refusal-status=403")
-      let second = try lab.simulator()
-      let daemon = try lab.daemon(Settings(kind.provider(first), Settings.json(second.http)).text)
-      for index in 0..<12 { #expect(try ask(daemon.address, "n\(index).bench.example").data == ["198.18.0.\(index)"]) }
-      #expect(try first.count.transfers == 12)
-      try daemon.waitForLog("; check that the provider's console lists these names, and account_id and key")
-      daemon.end()
-      #expect(daemon.log.split(separator: "\n").count { $0.contains("none answered yet") } == 1)
-      #expect(!daemon.log.contains("pausing"))
     }
   }
 
