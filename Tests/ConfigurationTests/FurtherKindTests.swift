@@ -117,11 +117,21 @@ private func `a further kind warns of http that leaves the machine, and of a sec
   #expect(refusals(ucloud + "\napp_id = \"a b\"").count == 1)
 }
 
-@Test func `a client subnet is unused with UCloud, and only with UCloud`() {
+@Test func `a client subnet is unused with UCloud, and one of IPv6 with JD Cloud`() {
+  let unused = [
+    "ucloud from-client": "this service takes no address of a client",
+    "ucloud 192.0.2.0/24": "this service takes no address of a client",
+    "ucloud 2001:db8::/56": "this service takes no address of a client",
+    "jdcloud 2001:db8::/56": "this service takes IPv4 addresses only",
+  ]
   for kind in FurtherKind.all {
-    let keys = "\(kind.text)\nservers = [\"127.0.0.1\"]\nclient_subnet = \"from-client\""
-    let line = "test.toml: provider[\"ucloud\"].client_subnet: not used: this service takes no address of a client"
-    #expect(warnings("[[provider]]\n\(keys)", environment: secrets) == (kind.kind == "ucloud" ? [line] : []))
+    for subnet in ["from-client", "192.0.2.0/24", "2001:db8::/56"] {
+      let keys = "\(kind.text)\nservers = [\"127.0.0.1\"]\nclient_subnet = \"\(subnet)\""
+      let line = unused["\(kind.kind) \(subnet)"].map {
+        "test.toml: provider[\"\(kind.kind)\"].client_subnet: not used: \($0)"
+      }
+      #expect(warnings("[[provider]]\n\(keys)", environment: secrets) == (line.map { [$0] } ?? []))
+    }
   }
 }
 

@@ -116,8 +116,12 @@ extension Configuration.Provider {
         "client_subnet", is: "is not valid with kind \"table\"",
         allowed: "\"\", because a table is the same for every client")
     }
-    if case .ucloud = kind, clientSubnet != .none {
+    switch (kind, clientSubnet) {
+    case (.ucloud, .fixed), (.ucloud, .fromClient):
       reader.warn("client_subnet", "not used: this service takes no address of a client")
+    case (.jdcloud, .fixed(let subnet)) where subnet.address.isIPv6:
+      reader.warn("client_subnet", "not used: this service takes IPv4 addresses only")
+    default: break
     }
     guard !servers.isEmpty else { return }
     if servers.contains(where: { $0.scheme == .http }) {
