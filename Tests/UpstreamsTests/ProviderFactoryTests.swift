@@ -100,14 +100,15 @@ import Testing
       let factory = factory(on: loop, client: client)
       var provider = Configuration.Provider()
       provider.bootstrap = [Configuration.ResolverAddress(try #require(Endpoint(text: "192.0.2.53:53")))]
-      for (base, expected) in [
-        ("192.0.2.1", ["192.0.2.7"]), ("127.0.0.1", ["127.0.0.1", "192.0.2.7", "169.254.169.254", "::1"]),
+      for (bases, expected) in [
+        (["192.0.2.1"], ["192.0.2.7"]), (["127.0.0.1", "192.0.2.1"], ["192.0.2.7"]),
+        (["127.0.0.1", "127.0.0.2"], ["127.0.0.1", "192.0.2.7", "169.254.169.254", "::1"]),
       ] {
-        let boot = ProviderServer("boot", addresses: [try #require(IPAddress(text: base))]) { _ in transport }
+        let boot = bases.map { ProviderServer("boot", addresses: [IPAddress(text: $0)!]) { _ in transport } }
         let listed = ListedServer(try #require(Host(text: "node.example")))
         let server = try #require(
           factory.servers(
-            [listed], by: AliDNSServerList(path: "/resolve", isEncrypted: true), of: provider, before: [boot]
+            [listed], by: AliDNSServerList(path: "/resolve", isEncrypted: true), of: provider, before: boot
           ).first)
         _ = await server.transport(timeout: .seconds(1))
         #expect(server.addresses.map(\.description) == expected)

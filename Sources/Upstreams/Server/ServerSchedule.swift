@@ -176,7 +176,7 @@ final class ServerSchedule {
     return await send(repetition, to: server, transport)
   }
 
-  /// Sends a request for the list. One on loopback may name others there; any other list must not lead to this machine.
+  /// Sends a request for the list. What must not lead to this machine is left out.
   private func send(
     _ request: HTTPRequest, to server: ProviderServer, _ transport: any HTTPTransport
   ) async -> Outcome {
@@ -185,8 +185,7 @@ final class ServerSchedule {
     case .response(let response):
       do throws(HTTPDNSFailure) {
         let (listed, lifetime) = try source.list(from: response)
-        let isLocal = server.addresses.contains(where: \.isLoopback)
-        let servers = listed.filter { isLocal || $0.mayBeRemote }
+        let servers = listed.filter { bootServers.mayLeadHere || $0.mayBeRemote }
         guard listed.isEmpty || !servers.isEmpty else { throw .unreadable(.noServers(.noError)) }
         return .list(servers, lifetime: lifetime)
       } catch { return .refused(response, error) }
@@ -225,4 +224,9 @@ final class ServerSchedule {
       return DomainName(text: fields[0]).map { ListedServer(.name($0), port: UInt16(fields[1])) }
     }
   }
+}
+
+extension [ProviderServer] {
+  /// Whether a list that these servers give may lead to this machine: only if all of them are on it themselves.
+  var mayLeadHere: Bool { allSatisfy { !$0.addresses.isEmpty && $0.addresses.allSatisfy(\.isLoopback) } }
 }

@@ -120,7 +120,7 @@ package struct ProviderFactory {
         path: provider.path)
     }
     // A name must not lead to this machine either.
-    let isLocal = bootServers.contains { $0.addresses.contains(where: \.isLoopback) }
+    let isLocal = bootServers.mayLeadHere
     // A proxy would resolve it where no address can be looked at.
     let isResolvedElsewhere = provider.proxy != nil && provider.bootstrap.isEmpty
     let servers = settings.compactMap { server in
