@@ -36,7 +36,8 @@ final class HTTPDNSProvider: ConfiguredUpstream {
   private var clock = ProviderClock()
   private var timeRequests: TimeRequests
   private var notListed = NotListedNames()
-  /// Names that the service refused when they were asked for alone, without a clear reason. Background work leaves them out.
+  /// Names that the service refused when they were asked for alone, without a clear reason, and that are not in `notListed`.
+  /// Background work leaves them out.
   private var refusedAlone = NotListedNames()
   private var undecided = UndecidedRefusals()
   private let note: ProviderNote
@@ -379,9 +380,12 @@ final class HTTPDNSProvider: ConfiguredUpstream {
       } catch {
         limits.pay(most * response.timesSent)
         if error.mayBeTheClock { learnTime(from: response, of: server) }
-        if error.isUndecided, clock.offset == offset { noteUndecided(error, response, asked) }
-        if error == .notListed, clock.offset == offset, let empty = emptyReplies(asked, server) {
-          return .success(empty)
+        guard error.isUndecided, clock.offset == offset else { return .failure(failed(error, response)) }
+        noteUndecided(response)
+        if error == .notListed, let empty = emptyReplies(asked, server) { return .success(empty) }
+        if asked.nameCount == 1 {
+          let end = loop.now + settings.notListedTTL
+          asked.forEachQuestion { refusedAlone.insert($0, until: end, now: loop.now) }
         }
         return .failure(failed(error, response))
       }
@@ -400,12 +404,8 @@ final class HTTPDNSProvider: ConfiguredUpstream {
     return replies
   }
 
-  /// Remembers a name that is refused alone, and warns once if nothing but such refusals has come.
-  private func noteUndecided(_ error: HTTPDNSFailure, _ response: HTTPResponse, _ asked: AskedQuestions) {
-    if asked.nameCount == 1 {
-      let end = loop.now + settings.notListedTTL
-      asked.forEachQuestion { refusedAlone.insert($0, until: end, now: loop.now) }
-    }
+  /// Warns once if nothing but such refusals has come.
+  private func noteUndecided(_ response: HTTPResponse) {
     let code = dialect.errorCode(in: response).map { "\"\($0)\"" }
     guard let line = undecided.refused(because: code ?? "HTTP status \(response.status)", by: settings) else { return }
     note(.warning, line)
