@@ -145,8 +145,11 @@ private func opened(_ reply: DialectReply, _ cipher: BlockCipher) -> String? {
     let name = Hexadecimal.encode(des.seal(Array("www.example.com".utf8)))
     let other = Hexadecimal.encode(
       BlockCipher(.desECB, padding: Array("OtherKey".utf8)).seal(Array("www.example.com".utf8)))
+    // What decryption with another key may leave.
+    let noise = Hexadecimal.encode(des.seal([0x9F, 0x03, 0xE7]))
     for target in [
-      "/d?dn=www.example.com&token=1", "/d?dn=\(name)&id=1", "/d?dn=\(other)&id=1234", "/d?dn=\(name)&id=1234&alg=aes",
+      "/d?dn=www.example.com&token=1", "/d?dn=\(name)&id=1", "/d?dn=\(other)&id=1234", "/d?dn=\(noise)&id=1234",
+      "/d?dn=\(name)&id=1234&alg=aes",
       "/d?dn=\(name.dropLast())&id=1234", "/d?dn=www.example.com&id=1234", "/d?dn=www.example.com",
     ] {
       #expect(ask(Tencent(), target, of: service(zone)).status == 401, "\(target)")

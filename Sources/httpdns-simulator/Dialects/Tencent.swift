@@ -32,9 +32,11 @@ struct Tencent: Dialect {
     reply.cipher = way.cipher?.mode
     guard way.isAllowed, let plain = way.opened(sent) else { return refuse(reply, service) }
     let parts = plain.split(separator: UInt8(ascii: ";"), maxSplits: 1, omittingEmptySubsequences: false)
-    guard let names = plainNames(parts[0]), names.count <= Tencent.nameLimit else {
-      return .refusal(400, "Bad Request")
+    guard let names = plainNames(parts[0]) else {
+      // Every 256th time, what a wrong key leaves ends like padding.
+      return way.cipher == nil ? .refusal(400, "Bad Request") : refuse(reply, service)
     }
+    guard names.count <= Tencent.nameLimit else { return .refusal(400, "Bad Request") }
     reply.questions = names.flatMap { name in families.map { Question(name: name, type: $0) } }
     // Clients since 2025 append an expiry to the names, which an account may demand.
     if parts.count > 1 || service.options.tencent.requiresExpiry {
