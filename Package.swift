@@ -251,7 +251,7 @@ let programs: [Target] =
       cSettings: glibc,
       swiftSettings: strict),
     .target(
-      name: "TestSupport", dependencies: ["EventLoop", logging], path: "Tests/TestSupport", cSettings: glibc,
+      name: "TestSupport", dependencies: ["EventLoop", "Files", logging], path: "Tests/TestSupport", cSettings: glibc,
       swiftSettings: strict),
     // The server's side of a TLS connection, as hostile as a test wants it.
     .target(

@@ -10,7 +10,9 @@ public enum Folder {
     defer { closedir(stream) }
     var names: [String] = []
     while let entry = readdir(stream) {
-      let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+      // Read in place: a copy of `d_name` has 256 octets, and the entry may end before.
+      let octets = UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!
+      let name = String(cString: octets.assumingMemoryBound(to: UInt8.self))
       if name != ".", name != ".." { names.append(name) }
     }
     return names

@@ -3,6 +3,7 @@
 // libcurl would use a separate store per multi handle and read the bundle for every server and generation.
 
 import CTLS
+import Files
 import Glibc
 import Synchronization
 
@@ -73,14 +74,7 @@ public final class TrustStore: @unchecked Sendable {
 
   /// Whether OpenSSL's directory has names such as `5ed36f99.0`.
   private static var hasHashedDirectory: Bool {
-    guard let directory = opendir(X509_get_default_cert_dir()) else { return false }
-    defer { closedir(directory) }
-    while let entry = readdir(directory) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-        pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
-      if name.utf8.count == 10, name.hasSuffix(".0") { return true }
-    }
-    return false
+    let names = Folder.names(in: String(cString: X509_get_default_cert_dir())) ?? []
+    return names.contains { $0.utf8.count == 10 && $0.hasSuffix(".0") }
   }
 }

@@ -1,6 +1,7 @@
 // Support.swift -- parses texts for the tests and returns configurations, mistakes and warnings.
 
 import Configuration
+import Files
 import Glibc
 import TestSupport
 import Testing
@@ -82,14 +83,8 @@ func documentPaths() -> [String] {
 
 /// The files of a folder of the repository, as paths in the repository.
 func repositoryFiles(in path: String) -> [String] {
-  guard let folder = opendir(repositoryPath(path)) else { return [] }
-  defer { closedir(folder) }
-  var names: [String] = []
-  while let entry = readdir(folder) {
-    let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-    if !name.hasPrefix(".") { names.append("\(path)/\(name)") }
-  }
-  return names.sorted()
+  let names = Folder.names(in: repositoryPath(path)) ?? []
+  return names.filter { !$0.hasPrefix(".") }.map { "\(path)/\($0)" }.sorted()
 }
 
 struct SampleMissing: Error {}

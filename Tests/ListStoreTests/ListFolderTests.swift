@@ -1,6 +1,7 @@
 // ListFolderTests.swift -- copies: written, found again, damaged, of another list, on a full disk, and files in their place.
 
 import DNSWire
+import Files
 import Glibc
 import Lists
 import Persistence
@@ -116,9 +117,9 @@ import Testing
     folder.write("", to: "lists/\(other.place.fingerprint).new")
     folder.write("mine", to: "lists/README")
     shelf.clean(keeping: [source])
-    #expect(Set(Folder(folder.path(of: "lists"))) == [source.place.fingerprint, "README"])
+    #expect(Folder.names(in: folder.path(of: "lists")).map(Set.init) == [source.place.fingerprint, "README"])
     shelf.clean(keeping: [])
-    #expect(Folder(folder.path(of: "lists")) == ["README"])
+    #expect(Folder.names(in: folder.path(of: "lists")) == ["README"])
   }
 
   @Test func `a process that may not write keeps texts in memory, and warns once`() throws {
@@ -285,15 +286,4 @@ extension Array {
   func chunks(of count: Int) -> [ArraySlice<Element>] {
     stride(from: 0, to: self.count, by: count).map { self[$0..<Swift.min($0 + count, self.count)] }
   }
-}
-
-/// The names in a folder.
-private func Folder(_ path: String) -> [String] {
-  guard let stream = opendir(path) else { return [] }
-  defer { closedir(stream) }
-  var names: [String] = []
-  while let entry = readdir(stream) {
-    names.append(withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
-  }
-  return names.filter { $0 != "." && $0 != ".." }
 }

@@ -1,5 +1,6 @@
 // FuzzCorpus.swift -- the inputs in Fuzz/Corpus.
 
+import Files
 import Glibc
 
 /// The inputs that were once of interest to a fuzz target.
@@ -20,14 +21,7 @@ public enum FuzzCorpus {
 
   /// The entries of a folder, hidden ones left out.
   private static func names(in folder: String) -> [String] {
-    guard let stream = opendir(folder) else { return [] }
-    defer { closedir(stream) }
-    var names: [String] = []
-    while let entry = readdir(stream) {
-      let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-      if !name.hasPrefix(".") { names.append(name) }
-    }
-    return names.sorted()
+    (Folder.names(in: folder) ?? []).filter { !$0.hasPrefix(".") }.sorted()
   }
 
   private static func content(of path: String) -> [UInt8] {

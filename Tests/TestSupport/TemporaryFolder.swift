@@ -1,5 +1,6 @@
 // TemporaryFolder.swift -- a folder for one test's files, removed with all that is in it.
 
+import Files
 import Glibc
 
 /// A folder of its own; it is removed with its last reference, with its contents. Names are relative to it.
@@ -20,7 +21,7 @@ public final class TemporaryFolder: Sendable {
   public func path(of name: String) -> String { "\(path)/\(name)" }
 
   /// What is directly in it.
-  public var names: [String] { TemporaryFolder.names(in: path).sorted() }
+  public var names: [String] { (Folder.names(in: path) ?? []).sorted() }
 
   /// Writes a file, and gives its path.
   ///
@@ -77,17 +78,7 @@ public final class TemporaryFolder: Sendable {
 
   private static func remove(_ path: String) {
     if unlink(path) == 0 { return }
-    for name in names(in: path) { remove("\(path)/\(name)") }
+    for name in Folder.names(in: path) ?? [] { remove("\(path)/\(name)") }
     rmdir(path)
-  }
-
-  private static func names(in folder: String) -> [String] {
-    guard let stream = opendir(folder) else { return [] }
-    defer { closedir(stream) }
-    var names: [String] = []
-    while let entry = readdir(stream) {
-      names.append(withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
-    }
-    return names.filter { $0 != "." && $0 != ".." }
   }
 }
