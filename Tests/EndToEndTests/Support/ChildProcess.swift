@@ -18,6 +18,8 @@ final class ChildProcess: @unchecked Sendable {
   let name: String
   let pid: pid_t
   private let condition = NSCondition()
+  /// Where its streams are read; -1 after their end.
+  private var readingEnds: [Int32] = []
   private var octets: [[UInt8]] = [[], []]
   private var ending: Ending?
 
@@ -37,8 +39,8 @@ final class ChildProcess: @unchecked Sendable {
     let pipes = [try Pipe(), try Pipe()]
     pid = try spawn(arguments, variables.map { "\($0)=\($1)" }, pipes, descriptors)
     for pipe in pipes { close(pipe.write) }
-    let reader = Thread { [self] in collect(pipes.map(\.read)) }
-    reader.start()
+    readingEnds = pipes.map(\.read)
+    Thread { [self] in collect() }.start()
   }
 
   /// Runs a program to its end. The bound is there for a program that never ends: seconds of work on an idle machine take
@@ -51,9 +53,12 @@ final class ChildProcess: @unchecked Sendable {
     return (ending, process.text(.output), process.text(.error))
   }
 
-  /// What the program has written so far.
+  /// What the program has written so far: all that it wrote before an answer that a test has.
   func text(_ stream: Stream) -> String {
-    condition.withLock { String(decoding: octets[stream.rawValue], as: UTF8.self) }
+    condition.withLock {
+      _ = take(stream.rawValue)
+      return String(decoding: octets[stream.rawValue], as: UTF8.self)
+    }
   }
 
   /// Waits until what was written has something that `find` finds.
@@ -106,23 +111,29 @@ final class ChildProcess: @unchecked Sendable {
     return "\(ending.map { "\($0)" } ?? "running")\n\(texts.joined(separator: "\n"))"
   }
 
+  /// Takes all that a pipe holds. The caller has the lock.
+  ///
+  /// - Returns: false if the program has closed its end.
+  private func take(_ index: Int) -> Bool {
+    guard readingEnds[index] >= 0 else { return false }
+    var block = [UInt8](repeating: 0, count: Pipe.capacity)
+    let count = read(readingEnds[index], &block, block.count)
+    guard count > 0 else { return count < 0 && (errno == EINTR || errno == EAGAIN) }
+    octets[index] += block[..<count]
+    condition.broadcast()
+    return true
+  }
+
   /// Reads until the program has closed both of its streams, then waits for its end.
-  private func collect(_ descriptors: [Int32]) {
-    var open = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-    var block = [UInt8](repeating: 0, count: 1 << 16)
+  private func collect() {
+    var open = condition.withLock { readingEnds.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) } }
     while open.contains(where: { $0.fd >= 0 }) {
       poll(&open, nfds_t(open.count), -1)
       for index in open.indices where open[index].fd >= 0 && open[index].revents != 0 {
-        let count = read(open[index].fd, &block, block.count)
-        if count < 0, errno == EINTR { continue }
-        guard count > 0 else {
-          close(open[index].fd)
-          open[index].fd = -1
-          continue
-        }
         condition.withLock {
-          octets[index] += block[..<count]
-          condition.broadcast()
+          if take(index) { return }
+          close(readingEnds[index])
+          (readingEnds[index], open[index].fd) = (-1, -1)
         }
       }
     }
@@ -138,14 +149,18 @@ final class ChildProcess: @unchecked Sendable {
   }
 }
 
-/// A pipe that no other program inherits.
+/// A pipe that no other program inherits. Reading does not wait.
 private struct Pipe {
+  /// The most octets that wait in a pipe (pipe(7)).
+  static let capacity = 1 << 16
   let read: Int32
   let write: Int32
 
   init() throws {
     var ends: [Int32] = [0, 0]
-    guard pipe2(&ends, O_CLOEXEC) == 0 else { throw Failure("no pipe: \(String(cString: strerror(errno)))") }
+    guard pipe2(&ends, O_CLOEXEC) == 0, fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0 else {
+      throw Failure("no pipe: \(String(cString: strerror(errno)))")
+    }
     (read, write) = (ends[0], ends[1])
   }
 }

@@ -49,10 +49,10 @@ final class Daemon {
   /// The first address.
   var address: Address { addresses[0] }
 
-  /// Everything that has been read of its log.
+  /// Everything that it has written to its log.
   var log: String { process.text(.error) }
 
-  /// Waits until something stands in its log, which may be read after the answer that it is about.
+  /// Waits until something stands in its log.
   func waitForLog(_ text: String) throws {
     try process.wait(for: text, in: .error) { $0.contains(text) ? true : nil }
   }
