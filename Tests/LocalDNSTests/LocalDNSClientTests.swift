@@ -325,7 +325,7 @@ private func isAsked(_ server: SocketAddress) -> Bool {
     try onLoop { loop in
       for cut in [1, 2, 3, 13, 30] {
         let server = ScriptedServer(
-          on: loop, onDatagram: { _ in [] },
+          on: loop,
           onStream: { query in
             let octets = framed(response(query))
             let starts = stride(from: 0, to: octets.count, by: cut)
@@ -340,7 +340,7 @@ private func isAsked(_ server: SocketAddress) -> Bool {
     try onLoop { loop in
       let zeros = Array(repeating: [UInt8](repeating: 0, count: 65_000), count: 20)
       let server = ScriptedServer(
-        on: loop, onDatagram: { _ in [] }, onStream: { [.portions(zeros + [framed(response($0))])] })
+        on: loop, onStream: { [.portions(zeros + [framed(response($0))])] })
       let watch = TurnWatch()
       watch.watch(loop)
       #expect(await LocalDNSClient(loop: loop).askOverTCP(server).address == [192, 0, 2, 1])
@@ -355,7 +355,7 @@ private func isAsked(_ server: SocketAddress) -> Bool {
     nonisolated(unsafe) var sent: [UInt8] = []
     try onLoop { loop in
       let server = ScriptedServer(
-        on: loop, onDatagram: { _ in [] },
+        on: loop,
         onStream: { query in
           var octets = Array(response(query) { $0.answers = [] })
           (octets[6], octets[7]) = (255, 255)
@@ -374,7 +374,7 @@ private func isAsked(_ server: SocketAddress) -> Bool {
   @Test func `frames that do not belong to the query are skipped`() throws {
     try onLoop { loop in
       let server = ScriptedServer(
-        on: loop, onDatagram: { _ in [] },
+        on: loop,
         onStream: { query in
           let wrong = response(query, address: [6, 6, 6, 6]) { $0.id ^= 1 }
           return [.portions([framed(wrong) + framed([]) + framed(response(query))])]

@@ -40,7 +40,7 @@ final class ScriptedServer {
   private let onStream: (Message) -> [ScriptedAction]
 
   init(
-    on loop: EventLoop, onDatagram: @escaping (Message) -> [ScriptedAction],
+    on loop: EventLoop, onDatagram: @escaping (Message) -> [ScriptedAction] = { _ in [] },
     onStream: @escaping (Message) -> [ScriptedAction] = { _ in [.close] }
   ) {
     self.loop = loop
