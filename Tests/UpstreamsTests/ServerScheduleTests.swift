@@ -48,9 +48,11 @@ import Testing
   private func answering(_ address: String) { server(address, ServerScheduleTests.answer) }
 
   /// A provider whose boot servers give lists by these transports, and this result to questions.
+  ///
+  /// - Parameter bootAddresses: those of the boot servers; 192.0.2.1 for those without one.
   private func provider(
     _ boot: [ScriptedTransport], answering result: HTTPResult = .refused, identity: String = "100000 http cn",
-    file: StateFile? = nil, at bootAddress: String = "192.0.2.1", isVerified: Bool = true,
+    file: StateFile? = nil, at bootAddresses: [String] = [], isVerified: Bool = true,
     attemptsBeforeSwitch: Int = 1,
     listTimeout: Duration = .seconds(2),
     source: any ServerListSource = EMASSchedule(accountID: "100000"),
@@ -60,7 +62,8 @@ import Testing
     let schedule = ServerSchedule(
       source, of: .tested(name: "first"), identity: identity,
       bootServers: boot.enumerated().map { number, transport in
-        ProviderServer("boot\(number)", addresses: [IPAddress(text: bootAddress)!], isVerified: isVerified) { _ in
+        let address = number < bootAddresses.count ? bootAddresses[number] : "192.0.2.1"
+        return ProviderServer("boot\(number)", addresses: [IPAddress(text: address)!], isVerified: isVerified) { _ in
           transport
         }
       }, file: file, timeout: listTimeout, loop: loop
@@ -238,7 +241,12 @@ import Testing
     #expect(loop.now - now == .milliseconds(10))
     #expect(silent.sent.count == 1)
     #expect(second.health.servers.map(\.description) == ["198.51.100.1:8080", "198.51.100.2", "2001:db8::1"])
-    // Nor is the one of another region.
+    // Servers on this machine are left out, as they are of a new list.
+    folder.write("httpdnsd servers 1 100000 http cn\n127.0.0.1 -\n198.51.100.1 8080\n", to: "servers")
+    let third = provider([silent], file: file())
+    third.start()
+    #expect(third.health.servers.map(\.description) == ["198.51.100.1:8080"])
+    // The list of another account or region is not used.
     for identity in ["100001 http cn", "100000 http global"] {
       let other = started(provider([boot { _ in .refused }], identity: identity, file: file()))
       #expect(other.health.servers.map(\.description) == ["boot"])
@@ -332,7 +340,7 @@ import Testing
     #expect(sent(SignedList(isSigned: false)) { _ in 7200 } == ["/list"])
   }
 
-  @Test func `a list leads to this machine or its link only if it comes from loopback`() {
+  @Test func `a list leads to this machine or its link only if all servers that give it are on loopback`() {
     let own = ["127.0.0.1", "0.0.0.0", "169.254.169.254", "224.0.0.1", "255.255.255.255"]
     let others = ["10.0.0.1", "192.168.0.1", "198.51.100.1"]
     let list = HTTPResult.json(
@@ -340,8 +348,13 @@ import Testing
     #expect(
       started(provider([boot { _ in list }])).health.servers.map(\.description) == others + ["fd00::1"])
     #expect(
-      started(provider([boot { _ in list }], at: "127.0.0.1")).health.servers.map(\.description)
+      started(provider([boot { _ in list }], at: ["127.0.0.1"])).health.servers.map(\.description)
         == own + others + ["::1", "fe80::1", "fd00::1"])
+    let unused = boot { _ in .refused }
+    #expect(
+      started(provider([boot { _ in list }, unused], at: ["127.0.0.1"])).health.servers.map(\.description)
+        == others + ["fd00::1"])
+    #expect(unused.sent.isEmpty)
     // Without any other server there is no list, and not an empty one, which would switch the provider off.
     #expect(started(provider([boot { _ in .list("127.0.0.1") }])).health.servers.map(\.description) == ["boot"])
     #expect(notes.all.last?.contains("no list of the provider's servers: boot0: ") == true)

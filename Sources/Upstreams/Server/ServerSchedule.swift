@@ -82,7 +82,7 @@ final class ServerSchedule {
     loop.assertCurrent()
     guard !isStarted else { return }
     isStarted = true
-    let saved = parse(file?.read(limit: ServerSchedule.largestFile) ?? [])
+    let saved = admitted(parse(file?.read(limit: ServerSchedule.largestFile) ?? []))
     if !saved.isEmpty { take(saved) }
     refresh()
   }
@@ -176,7 +176,7 @@ final class ServerSchedule {
     return await send(repetition, to: server, transport)
   }
 
-  /// Sends a request for the list. What must not lead to this machine is left out.
+  /// Sends a request for the list.
   private func send(
     _ request: HTTPRequest, to server: ProviderServer, _ transport: any HTTPTransport
   ) async -> Outcome {
@@ -185,11 +185,16 @@ final class ServerSchedule {
     case .response(let response):
       do throws(HTTPDNSFailure) {
         let (listed, lifetime) = try source.list(from: response)
-        let servers = listed.filter { bootServers.mayLeadHere || $0.mayBeRemote }
+        let servers = admitted(listed)
         guard listed.isEmpty || !servers.isEmpty else { throw .unreadable(.noServers(.noError)) }
         return .list(servers, lifetime: lifetime)
       } catch { return .refused(response, error) }
     }
+  }
+
+  /// Leaves out servers on this machine or its link, unless the list may lead here.
+  private func admitted(_ servers: [ListedServer]) -> [ListedServer] {
+    servers.filter { bootServers.mayLeadHere || $0.mayBeRemote }
   }
 
   private func take(_ servers: [ListedServer]) {
@@ -227,6 +232,9 @@ final class ServerSchedule {
 }
 
 extension [ProviderServer] {
-  /// Whether a list that these servers give may lead to this machine: only if all of them are on it themselves.
-  var mayLeadHere: Bool { allSatisfy { !$0.addresses.isEmpty && $0.addresses.allSatisfy(\.isLoopback) } }
+  /// Whether a list that these servers give may lead to this machine: only if all of them are known to be on it themselves.
+  /// The addresses of a server given by name are known once it has been asked.
+  var mayLeadHere: Bool {
+    !isEmpty && allSatisfy { !$0.addresses.isEmpty && $0.addresses.allSatisfy(\.isLoopback) }
+  }
 }
