@@ -2,8 +2,8 @@
 // token.
 //
 // Its documents do not define the replies to wrong credentials, an expired name and a malformed request. The simulator
-// sends 401, or if configured an empty body, for the first two, and 400 for the last. The price is an assumption as
-// well: one unit per name and family in the request.
+// sends 401, or if configured an empty body, for the first two, and 400 for the last. If what it has decrypted is no list
+// of names, it takes the key to be wrong. The price is an assumption as well: one unit per name and family in the request.
 
 import Ciphers
 import DNSWire
@@ -33,7 +33,7 @@ struct Tencent: Dialect {
     guard way.isAllowed, let plain = way.opened(sent) else { return refuse(reply, service) }
     let parts = plain.split(separator: UInt8(ascii: ";"), maxSplits: 1, omittingEmptySubsequences: false)
     guard let names = plainNames(parts[0]) else {
-      // Every 256th time, what a wrong key leaves ends like padding.
+      // With a wrong key the padding is right once in 256 times.
       return way.cipher == nil ? .refusal(400, "Bad Request") : refuse(reply, service)
     }
     guard names.count <= Tencent.nameLimit else { return .refusal(400, "Bad Request") }
