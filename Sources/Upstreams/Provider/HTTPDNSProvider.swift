@@ -36,8 +36,8 @@ final class HTTPDNSProvider: ConfiguredUpstream {
   private var clock = ProviderClock()
   private var timeRequests: TimeRequests
   private var notListed = NotListedNames()
-  /// Names that the service refused when they were asked for alone, without a clear reason, and that are not in `notListed`.
-  /// Background work leaves them out.
+  /// Names that the service refused when they were asked for alone, without a clear reason, except for refusals that count as
+  /// empty answers: those are in `notListed`. Background work leaves them out.
   private var refusedAlone = NotListedNames()
   private var undecided = UndecidedRefusals()
   private let note: ProviderNote
