@@ -12,7 +12,7 @@ public enum Folder {
     while let entry = readdir(stream) {
       // Read in place: a copy of `d_name` has 256 octets, and the entry may end before.
       let octets = UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!
-      let name = String(cString: octets.assumingMemoryBound(to: UInt8.self))
+      let name = String(cString: octets.assumingMemoryBound(to: CChar.self))
       if name != ".", name != ".." { names.append(name) }
     }
     return names
