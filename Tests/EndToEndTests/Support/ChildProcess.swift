@@ -53,7 +53,7 @@ final class ChildProcess: @unchecked Sendable {
     return (ending, process.text(.output), process.text(.error))
   }
 
-  /// What the program has written so far: all that it wrote before an answer that a test has.
+  /// What the program has written so far, also what is still in the pipe.
   func text(_ stream: Stream) -> String {
     condition.withLock {
       _ = take(stream.rawValue)
@@ -151,16 +151,17 @@ final class ChildProcess: @unchecked Sendable {
 
 /// A pipe that no other program inherits. Reading does not wait.
 private struct Pipe {
-  /// The most octets that wait in a pipe (pipe(7)).
+  /// The most octets that wait in a pipe where a page has 4 KiB (pipe(7)).
   static let capacity = 1 << 16
   let read: Int32
   let write: Int32
 
   init() throws {
     var ends: [Int32] = [0, 0]
-    guard pipe2(&ends, O_CLOEXEC) == 0, fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0 else {
-      throw Failure("no pipe: \(String(cString: strerror(errno)))")
-    }
+    guard pipe2(&ends, O_CLOEXEC) == 0 else { throw Failure("no pipe: \(String(cString: strerror(errno)))") }
+    // The flag belongs to this end alone.
+    let isSet = fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0
+    precondition(isSet)
     (read, write) = (ends[0], ends[1])
   }
 }
