@@ -232,7 +232,7 @@ private func stream(
       stream.write([UInt8](repeating: 7, count: 4_000_000))
       var block = [UInt8](repeating: 0, count: 65_536)
       let start = loop.now
-      // It takes something for twice as long as the patience, which outlasts the stalls of a busy machine.
+      // It takes something for twice as long as the patience. The patience is longer than most stalls of a busy machine.
       #expect(
         await loop.until(every: .milliseconds(20)) {
           _ = recv(other, &block, block.count, Int32(MSG_DONTWAIT))
