@@ -14,6 +14,8 @@ from machine import BINARIES, REPOSITORY, Failure, Machine, check, wait_for
 NETWORK, PROVIDER, NAME = "203.0.113.77", "192.0.2.1", "example.com"
 SERVER, OTHER_SERVER = "10.9.9.53", "10.9.9.54"
 SERVICE = "httpdnsd.service"
+# A folder that keeps the packages that were fetched from Debian's mirror.
+KEPT = REPOSITORY / ".build/system/packages"
 # An ordinary user, and a root with a strict umask.
 ORDINARY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")
 PRIVATE = ("sh", "-c", "umask 077; exec \"$@\"", "sh")
@@ -85,22 +87,26 @@ class Scene:
       machine.write("/etc/systemd/system/simulator.service", SIMULATOR)
       self.enable("simulator.service", "/etc")
     if packages:
-      # In systemd-resolved's place; what was fetched is kept.
-      self.outside("apt-get -qq update && apt-get -qq -o Dpkg::Options::=--force-confold --no-install-recommends install "
-                   f"{' '.join(packages)} systemd-resolved-", REPOSITORY / ".build/system/packages")
+      # In systemd-resolved's place.
+      self.install(*packages, "systemd-resolved-")
     for path, text in LINKS.items():
       machine.write(path, text)
     self.enable("systemd-networkd.service", "/lib")
 
-  def outside(self, script: str, kept: pathlib.Path, seconds: float = 240) -> None:
-    """Runs a shell script in the root before it runs, with this machine's network; packages are fetched into a folder."""
+  def install(self, *packages: str) -> None:
+    """Installs Debian's packages before the machine runs, and removes those with a minus at the end."""
+    self.outside("apt-get -qq update && apt-get -qq -o Dpkg::Options::=--force-confold --no-install-recommends install "
+                 f"{' '.join(packages)}")
+
+  def outside(self, script: str, seconds: float = 240) -> None:
+    """Runs a shell script in the root before the machine runs, with our network; fetched packages are kept."""
     root = self.machine.root
-    kept.mkdir(parents=True, exist_ok=True)
+    KEPT.mkdir(parents=True, exist_ok=True)
     resolver = root / "etc/resolv.conf"
     was = os.readlink(resolver) if resolver.is_symlink() else resolver.read_bytes() if resolver.exists() else None
     resolver.unlink(missing_ok=True)
     shutil.copy("/etc/resolv.conf", resolver)
-    mounts = ((kept, root / "var/cache/apt/archives"), (pathlib.Path("/dev"), root / "dev"))
+    mounts = ((KEPT, root / "var/cache/apt/archives"), (pathlib.Path("/dev"), root / "dev"))
     for source, target in mounts:
       subprocess.run(["mount", "--bind", source, target], check=True)
     done = subprocess.run(
