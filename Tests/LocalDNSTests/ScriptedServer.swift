@@ -1,6 +1,5 @@
 // ScriptedServer.swift -- a plain DNS server on a free loopback port, on the test's own loop, that does what a script says.
 
-import CEvent
 import DNSWire
 import EventLoop
 import Glibc
@@ -31,10 +30,9 @@ final class ScriptedServer {
   var connectionCount: Int { connections.count }
 
   private let loop: EventLoop
-  private let udp: Int32
-  private let tcp: Int32
-  private var events: [LoopEvent] = []
-  private var connections: [Int32: LoopEvent] = [:]
+  private var udp: WatchedSocket?
+  private var tcp: WatchedSocket?
+  private var connections: [Int32: WatchedSocket] = [:]
   private var pending: [Int32: [UInt8]] = [:]
   private let onDatagram: (Message) -> [ScriptedAction]
   private let onStream: (Message) -> [ScriptedAction]
@@ -46,20 +44,10 @@ final class ScriptedServer {
     self.loop = loop
     self.onDatagram = onDatagram
     self.onStream = onStream
-    (udp, tcp, address) = ScriptedServer.openPair()
-    events = [
-      LoopEvent(on: loop, descriptor: udp, .read) { [unowned self] _ in receiveDatagram() },
-      LoopEvent(on: loop, descriptor: tcp, .read) { [unowned self] _ in acceptConnection() },
-    ]
-  }
-
-  deinit {
-    events = []
-    let open = connections.keys
-    connections = [:]
-    for descriptor in open { close(descriptor) }
-    close(udp)
-    close(tcp)
+    let (datagrams, listener, address) = ScriptedServer.openPair()
+    self.address = address
+    udp = WatchedSocket(datagrams, on: loop) { [unowned self] in receiveDatagram(datagrams) }
+    tcp = WatchedSocket(listener, on: loop) { [unowned self] in acceptConnection() }
   }
 
   /// Both sockets at one free port; the port that UDP gets may be taken for TCP, so this tries again.
@@ -94,7 +82,7 @@ final class ScriptedServer {
     return address
   }
 
-  private func receiveDatagram() {
+  private func receiveDatagram(_ udp: Int32) {
     var buffer = [UInt8](repeating: 0, count: 65_535)
     var peer = SocketAddress(text: "127.0.0.1:0")!
     let count = withUnsafeMutablePointer(to: &peer.storage) {
@@ -125,11 +113,8 @@ final class ScriptedServer {
   }
 
   private func acceptConnection() {
-    let descriptor = accept4(tcp, __SOCKADDR_ARG(__sockaddr__: nil), nil, Int32(SOCK_NONBLOCK.rawValue))
-    guard descriptor >= 0 else { return }
-    connections[descriptor] = LoopEvent(on: loop, descriptor: descriptor, .read) { [unowned self] _ in
-      receiveStream(descriptor)
-    }
+    guard let descriptor = tcp?.accept() else { return }
+    connections[descriptor] = WatchedSocket(descriptor, on: loop) { [unowned self] in receiveStream(descriptor) }
   }
 
   private func receiveStream(_ descriptor: Int32) {
@@ -163,7 +148,6 @@ final class ScriptedServer {
   private func drop(_ descriptor: Int32) {
     connections[descriptor] = nil
     pending[descriptor] = nil
-    close(descriptor)
   }
 }
 

@@ -29,7 +29,8 @@ final class RealStore: Sendable {
       "logfile \(folder.path)/log", "daemonize no",
     ]
     let file = folder.write((usual + lines).map { "\($0)\n" }.joined(), to: "store.conf")
-    pid = try spawn([server.program(in: folder.path), file])
+    // It ends with the thread that starts it, at the latest with this process.
+    pid = try start(["setpriv", "--pdeathsig", "KILL", "--", server.program(in: folder.path), file])
     let path = folder.path(of: "socket")
     try #require(comes { RealStore.takes(path) }, "\(String(decoding: folder.read("log") ?? [], as: UTF8.self))")
   }
@@ -79,14 +80,4 @@ final class ReservedPort: Sendable {
   }
 
   deinit { close(descriptor) }
-}
-
-/// Starts a program that ends with this process.
-private func spawn(_ arguments: [String]) throws -> pid_t {
-  var pointers = (["setpriv", "--pdeathsig", "KILL", "--"] + arguments).map { strdup($0) } + [nil]
-  defer { for pointer in pointers { free(pointer) } }
-  var child: pid_t = 0
-  let failure = posix_spawnp(&child, "setpriv", nil, nil, &pointers, environ)
-  try #require(failure == 0, "cannot start \(arguments[0])")
-  return child
 }

@@ -3,6 +3,7 @@
 import EventLoop
 import Glibc
 import Store
+import TestSupport
 import Testing
 
 /// What a scripted store does with one command.
@@ -43,9 +44,8 @@ final class ScriptedStore {
   }
 
   private let loop: EventLoop
-  private var listener: Int32
-  private var event: LoopEvent?
-  private var connections: [Int32: (event: LoopEvent, reader: RESPReader)] = [:]
+  private var listener: WatchedSocket?
+  private var connections: [Int32: (socket: WatchedSocket, reader: RESPReader)] = [:]
 
   /// Answers PING unless the script does; everything else by the script.
   ///
@@ -59,11 +59,10 @@ final class ScriptedStore {
     self.loop = loop
     self.host = host
     self.script = script
-    (listener, self.port) = try #require(ScriptedStore.listener(host, port: port))
-    accept()
+    let (descriptor, port) = try #require(ScriptedStore.listener(host, port: port))
+    self.port = port
+    accept(on: descriptor)
   }
-
-  deinit { stop() }
 
   static func usual(_ words: [String]) -> ScriptedReply {
     switch words[0] {
@@ -76,35 +75,26 @@ final class ScriptedStore {
 
   /// Refuses connections from now on, and closes those that are open.
   func stop() {
-    guard listener >= 0 else { return }
-    event = nil
-    close(listener)
-    listener = -1
+    listener = nil
     closeConnections()
   }
 
   /// Listens again.
   func resume() {
-    listener = ScriptedStore.listener(host, port: port)!.descriptor
-    accept()
+    accept(on: ScriptedStore.listener(host, port: port)!.descriptor)
   }
 
-  func closeConnections() {
-    let open = connections.keys
-    connections = [:]
-    for descriptor in open { close(descriptor) }
-  }
+  func closeConnections() { connections = [:] }
 
   /// Sends octets on every connection.
   func send(_ text: String) { for descriptor in connections.keys { send(Array(text.utf8), to: descriptor) } }
 
-  private func accept() {
-    event = LoopEvent(on: loop, descriptor: listener, .read) { [unowned self] _ in
-      let descriptor = accept4(listener, .init(__sockaddr__: nil), nil, Int32(SOCK_NONBLOCK.rawValue))
-      guard descriptor >= 0 else { return }
+  private func accept(on descriptor: Int32) {
+    listener = WatchedSocket(descriptor, on: loop) { [unowned self] in
+      guard let descriptor = listener?.accept() else { return }
       accepted += 1
-      let event = LoopEvent(on: loop, descriptor: descriptor, .read) { [unowned self] _ in receive(descriptor) }
-      connections[descriptor] = (event, RESPReader(limit: 1 << 20))
+      let socket = WatchedSocket(descriptor, on: loop) { [unowned self] in receive(descriptor) }
+      connections[descriptor] = (socket, RESPReader(limit: 1 << 20))
     }
   }
 
@@ -113,7 +103,6 @@ final class ScriptedStore {
     let count = recv(descriptor, &buffer, buffer.count, 0)
     guard count > 0 else {
       connections[descriptor] = nil
-      close(descriptor)
       return
     }
     connections[descriptor]?.reader.append(buffer[..<count])
@@ -126,9 +115,7 @@ final class ScriptedStore {
       switch script(texts) {
       case .octets(let text): send(Array(text.utf8), to: descriptor)
       case .nothing: break
-      case .close:
-        connections[descriptor] = nil
-        close(descriptor)
+      case .close: connections[descriptor] = nil
       }
     }
   }
