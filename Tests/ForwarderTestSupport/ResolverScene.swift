@@ -93,7 +93,7 @@ final class ResolverScene: @unchecked Sendable {
   init(
     on loop: SimulatedLoop, _ upstreams: [any Upstream], local: (any LocalUpstream)? = nil, rules: [RouteRule] = [],
     searchDomains: [String] = [], slots: Int = 4096, cacheOctets: Int = 8 << 20, cacheEntries: Int = 4000,
-    cacheSeed: UInt64? = nil,
+    cacheSeed: UInt64 = testSeed,
     _ configure: (inout ResolverSettings) -> Void = { _ in }
   ) {
     self.loop = loop
@@ -101,7 +101,7 @@ final class ResolverScene: @unchecked Sendable {
     (settings.listen.missesPerClient, settings.listen.missesPerDomain) = (0, 0)
     configure(&settings)
     let bounds = CacheBounds(maxOctets: cacheOctets, maxEntries: cacheEntries)
-    cache = cacheSeed.map { MessageCache(bounds, seed: $0) } ?? MessageCache(bounds)
+    cache = MessageCache(bounds, seed: cacheSeed)
     network = CurrentNetwork(of: cache)
     queries = ClientQueries(capacity: slots)
     replies = ReplySender(queries, on: loop, maxUDPPayload: 1232) { [mailbox] response, _, peer in

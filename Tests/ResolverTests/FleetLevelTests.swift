@@ -56,10 +56,12 @@ final class FleetScene {
       provider.traits.clientSubnet = subnets
       provider.traits.refreshPrice = price
     }
-    scenes = providers.map { provider in
+    scenes = providers.enumerated().map { number, provider in
       let local =
         local ? ScriptedLocalDNS(on: loop) { q, _ in .answer(.addresses(q.name, "192.0.2.53", ttl: 60)) } : nil
-      return ResolverScene(on: loop, [provider], local: local) { settings in
+      // A cache's seed is odd.
+      let seed = testSeed &+ 2 * UInt64(number)
+      return ResolverScene(on: loop, [provider], local: local, cacheSeed: seed) { settings in
         settings.routes[0].fleetFingerprint = [UInt8](repeating: 1, count: 32)
         configure(&settings)
       }
