@@ -25,7 +25,7 @@ struct FinishedAnswer {
   var soaTTL: UInt32?
   /// Whether it holds on the current network only.
   var isOfNetwork = false
-  /// SCOPE PREFIX-LENGTH (RFC 7871), if a subnet was sent and the upstream returned a scope.
+  /// SCOPE PREFIX-LENGTH (RFC 7871); nil if the question has no subnet, or no scope was returned.
   var scope: Int?
 }
 

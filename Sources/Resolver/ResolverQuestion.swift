@@ -49,6 +49,9 @@ struct ResolverQuestion {
   /// Whether the answer may depend on the client's subnet.
   var hasSubnet: Bool { subnet.family != 0 }
 
+  /// The scope of an answer for the client's subnet alone; nil if none is part of the key.
+  var subnetScope: Int? { hasSubnet ? Int(subnet.sourceLength) : nil }
+
   /// Whether a provider gets the client's own subnet. The scope of an answer for another one says nothing about the client.
   func sendsItsSubnet(to upstream: any Upstream) -> Bool {
     upstream.subnet(for: question.clientSubnet).map { $0 == question.clientSubnet } ?? false

@@ -103,6 +103,28 @@ import Testing
     #expect(told(provider) == ["203.0.7.0/24"])
   }
 
+  @Test(arguments: [nil, 24])
+  func `an answer or denial for one subnet says so the first time, from each source`(scope: Int?) throws {
+    var script: [ScriptedStep] = []
+    let provider = ScriptedUpstream(on: loop) { _, _ in script.removeFirst() }
+    provider.traits.clientSubnet = .fromClient
+    let local = ScriptedLocalDNS(on: loop) { question, _ in .answer(.addresses(question.name, "192.0.2.53")) }
+    var (data, denial) = (
+      HTTPDNSAnswer.addresses(name("a.example"), "192.0.2.1"), HTTPDNSAnswer(responseCode: .noError)
+    )
+    (data.scopePrefixLength, denial.scopePrefixLength) = (scope, scope)
+    denial.isNegative = true
+    script = [.answer(data), .answer(denial), .answer(.negative(.nxDomain, zone: name("example"))), .failure()]
+    let scene = ResolverScene(on: loop, [provider], local: local)
+    for asked in ["a.example", "b.example", "c.example", "d.example"] {
+      for _ in 0..<2 {
+        let message = try scene.answer(ClientQuestion(name: asked, client: 1, subnet: IPPrefix(text: "203.0.7.0/24")!))
+        #expect(message.edns?.clientSubnet?.scope == 24, "\(asked)")
+      }
+    }
+    #expect(provider.count == 4 && local.asked.count == 1)
+  }
+
   /// A dialect, its reply with an address, and two subnets.
   private struct Service: CustomTestStringConvertible {
     let dialect: any Dialect
@@ -144,7 +166,8 @@ import Testing
     for subnet in service.subnets {
       let message = try clients.answer(question(subnet))
       #expect(message.addresses == ["192.0.2.1"])
-      #expect(message.edns?.clientSubnet?.scope == (service.transfers == 1 ? 0 : nil))
+      let scope = service.transfers == 1 ? 0 : IPPrefix(text: subnet)!.length
+      #expect(message.edns?.clientSubnet?.scope == UInt8(scope))
     }
     #expect(scene.servers[0].sent.count == service.transfers)
   }

@@ -35,9 +35,9 @@ final class AnswerComposer {
   func finish(
     _ answer: HTTPDNSAnswer, from upstream: any Upstream, _ source: AnswerSource, to asked: ResolverQuestion
   ) -> FetchResult {
-    var result = finish(answer, from: source, to: asked, trustsAD: upstream.trustsAD)
-    if !asked.sendsItsSubnet(to: upstream) { result.dropScope() }
-    return result
+    var answer = answer
+    if !asked.sendsItsSubnet(to: upstream) { answer.scopePrefixLength = nil }
+    return finish(answer, from: source, to: asked, trustsAD: upstream.trustsAD)
   }
 
   /// - Parameter local: set for LocalDNS; otherwise it is a provider's answer, with any scope.

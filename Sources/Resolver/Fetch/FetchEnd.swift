@@ -48,7 +48,9 @@ extension Resolver {
     var result = isOld ? .failure(.noAnswerInTime) : result
     var given = result.result
     switch result.result {
-    case .success(let answer):
+    case .success(var answer):
+      // Without a scope it is for the client's subnet alone, which a cache between has to know (RFC 7871 section 7.3.1).
+      answer.scope = answer.scope ?? fetch.asked.subnetScope
       // LocalDNS's late answer does not replace a provider's.
       let isLateLocal = wasAnswered && result.source.isLocalDNS
       if isLateLocal, fetch.state.excludesLateLocal || store.hasFreshAnswer(to: fetch.asked, now: loop.now) { return }

@@ -16,11 +16,4 @@ struct FetchResult {
   static func failure(_ failure: UpstreamFailure) -> FetchResult {
     FetchResult(result: .failure(failure), source: .ourselves)
   }
-
-  /// Removes the scope of the answer: the addresses for which it is valid.
-  mutating func dropScope() {
-    guard var answer else { return }
-    answer.scope = nil
-    result = .success(answer)
-  }
 }
