@@ -98,7 +98,10 @@ private func `a further kind warns of http that leaves the machine, and of a sec
   func warned(_ more: String) -> [String] {
     warnings("[[provider]]\n\(kind.text)\n\(more)", environment: secrets)
   }
-  #expect(warned("scheme = \"http\"").contains { $0.contains("over http everyone on the path can read and forge") })
+  let isUsual = ["jdcloud", "ucloud"].contains(kind.kind)
+  for http in isUsual ? ["", "scheme = \"http\""] : ["scheme = \"http\""] {
+    #expect(warned(http).contains { $0.contains(".scheme: over http everyone on the path can read and forge") })
+  }
   #expect(warned("scheme = \"http\"\nservers = [\"127.0.0.1\"]") == [])
   let secret = try #require(kind.keys.last)
   let inline = kind.text.replacing(secret.line, with: "\(secret.name) = \"TopSecret01\"")
@@ -188,4 +191,11 @@ private func `a key that plain text does not have, or a wrong value, is one mist
   let lines = warnings("[[provider]]\n\(text)", environment: secrets)
   #expect(lines.count == 1 && lines[0].contains(".url: over http everyone on the path can read and forge"), "\(lines)")
   #expect(warnings("[[provider]]\nkind = \"text\"\nurl = \"http://127.0.0.1/d\"", environment: secrets) == [])
+}
+
+@Test(arguments: ["", "url = \"http://192.0.2.1/d?x=1\""])
+private func `plain text without a usable URL is one mistake and no warning`(line: String) {
+  let text = "kind = \"text\"\n" + line
+  #expect(refusals(text).count == 1)
+  #expect(warnings("[[provider]]\n\(text)", environment: secrets) == [])
 }

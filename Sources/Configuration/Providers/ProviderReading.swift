@@ -125,11 +125,9 @@ extension Configuration.Provider {
     }
     guard !servers.isEmpty else { return }
     if servers.contains(where: { $0.scheme == .http }) {
-      if !kind.encryptsReplies, servers.contains(where: leavesMachineInTheClear) {
-        // A key that is asked for is known, which not every kind has.
-        let keys = ["scheme"] + (kind.placeKeys.contains("url") ? ["url"] : [])
-        let key = scheme == .https ? "servers" : keys.first { reader.isGiven($0) } ?? "servers"
-        reader.warn(key, "over http everyone on the path can read and forge every answer")
+      if !kind.encryptsReplies, servers.contains(where: leavesMachineInTheClear), reader.isSound("url") {
+        let key = scheme == .https ? nil : kind.schemeKeys.last
+        reader.warn(key ?? "servers", "over http everyone on the path can read and forge every answer")
       }
       if !pins.isEmpty {
         reader.refuse("pins", "not possible with http, which has no certificates", remedy: "use https or remove pins")

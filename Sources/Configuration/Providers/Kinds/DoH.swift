@@ -31,13 +31,18 @@ extension Configuration.Provider {
     /// URL of the service.
     var url = standard
     reader.read("url", &url, .providerURL)
+    return endpoint(at: url, from: reader)
+  }
+
+  /// The endpoint at the URL that was read or is the default.
+  func endpoint(at url: ProviderURL, from reader: TableReader) -> ProviderEndpoint {
     var scheme = url.scheme
     reader.read("scheme", &scheme, .choice)
     if scheme != url.scheme, reader.isGiven("url"), reader.isSound("url") {
       reader.refuse("scheme", is: "contradicts url", allowed: "\"\(url.scheme)\", or no scheme")
     } else if scheme != url.scheme, !reader.isGiven("url") {
       reader.refuse(
-        "scheme", is: "contradicts the default url \(standard)", allowed: "a url that begins with \(scheme)://")
+        "scheme", is: "contradicts the default url \(url)", allowed: "a url that begins with \(scheme)://")
     }
     return ProviderEndpoint(url: url, isURLGiven: true)
   }

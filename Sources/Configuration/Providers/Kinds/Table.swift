@@ -75,7 +75,7 @@ extension Configuration.Provider {
       reader.ignore { Configuration.TableSource.transferKeys.contains($0) }
       return
     }
-    var endpoint = givenEndpoint(url, from: reader)
+    var endpoint = endpoint(at: url, from: reader)
     if !url.host.isName, let host = table.host { endpoint.name = host }
     readServers(at: endpoint, from: reader)
   }

@@ -21,7 +21,7 @@ extension Configuration.Provider {
     var dialect = Configuration.TextForm.dnspod
     reader.read("dialect", &dialect, .choice)
     kind = .text(dialect, url: url)
-    readServers(at: givenEndpoint(url, from: reader), from: reader)
+    readServers(at: endpoint(at: url, from: reader), from: reader)
   }
 }
 
