@@ -109,6 +109,9 @@ import Testing
       #expect(report.finding("tencent", "A")?.answer.contains("may not be in the list") == true)
       #expect(report.finding("LocalDNS \(network.address)", "A")?.verdict == "unknown")
       #expect(report.findings.allSatisfy { !$0.suspicious })
+      let text = try lab.run("doctor", "--config", file, "www.corp.example").output
+      #expect(
+        text.hasSuffix("\nwww.corp.example. has no answer from tencent, emas, table; the table says why.\n"), "\(text)")
     }
   }
 

@@ -80,6 +80,10 @@ struct DoctorCommand: ParsableCommand {
     }
     guard parts.isEmpty else { return "Problems with \(name): \(parts.joined(separator: "; "))." }
     guard !findings.isEmpty else { return "No upstream can be asked for \(name)." }
+    let providers = findings.filter(\.isOfProvider)
+    guard providers.isEmpty || !providers.allSatisfy(\.isSilent) else {
+      return "\(name) has no answer from \(names(providers)); the table says why."
+    }
     let exception = off.isEmpty ? "" : " except \(names(off)), whose table is switched off,"
     return "All upstreams\(exception) have answered for \(name), and no answer looks suspicious."
   }
@@ -112,6 +116,11 @@ struct DoctorCommand: ParsableCommand {
     /// Whether the upstream is a table that is switched off.
     var isSwitchedOff: Bool { opinion.outcome == .switchedOff }
 
+    var isOfProvider: Bool { if case .provider = opinion.who { true } else { false } }
+
+    /// Whether the upstream says nothing about the name, which may not be in its list.
+    var isSilent: Bool { if case .notListed = opinion.outcome { true } else { false } }
+
     /// Different addresses alone are not a problem: many services answer by region.
     var isTrouble: Bool { failure != nil || verdict.isSuspicious && verdict != .differs }
 
@@ -125,8 +134,10 @@ struct DoctorCommand: ParsableCommand {
       [["upstream", "type", "TTL", "ms", "verdict", "answer"]]
       + findings.map { [$0.who, "\($0.opinion.type)", $0.ttl, $0.milliseconds, $0.verdict.word, $0.result] }
     for line in TextTable.lines(rows) { print(line) }
-    let sentences = findings.filter { $0.verdict.isSuspicious }.map { finding in
-      "\(finding.who) \(finding.verdict.sentence(about: name, finding.opinion))"
+    // Both families may have the same one.
+    let sentences = findings.filter { $0.verdict.isSuspicious }.reduce(into: [String]()) { sentences, finding in
+      let sentence = "\(finding.who) \(finding.verdict.sentence(about: name, finding.opinion))"
+      if !sentences.contains(sentence) { sentences.append(sentence) }
     }
     if !sentences.isEmpty { print("") }
     for sentence in sentences { print(sentence) }
