@@ -86,8 +86,7 @@ struct MachineCheck {
   var hasProblem: Bool { findings.contains { $0.result == .problem } }
 
   var summary: String {
-    let parts = findings.filter { $0.result == .problem }.map(\.part)
-      .reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
+    let parts = findings.filter { $0.result == .problem }.map(\.part).distinct
     guard parts.isEmpty else {
       return "\(parts.count) \(parts.count == 1 ? "problem" : "problems"): \(parts.joined(separator: ", "))."
     }
@@ -374,4 +373,9 @@ extension MachineCheck {
       "summary": JSONText.string(summary),
     ])
   }
+}
+
+extension [String] {
+  /// Each text once, in order.
+  var distinct: [String] { reduce(into: []) { if !$0.contains($1) { $0.append($1) } } }
 }

@@ -16,6 +16,9 @@ package struct Opinion: Sendable {
     case provider(String)
     /// A plain resolver, by its address.
     case localDNS(String)
+
+    /// If not, it is the network's.
+    package var isProvider: Bool { if case .provider = self { true } else { false } }
   }
 
   /// The upstream that was asked.
@@ -84,13 +87,11 @@ package enum Agreement: Hashable, Sendable {
 
   /// Compares one opinion with those of the providers about the same family.
   package init(of opinion: Opinion, among all: [Opinion]) {
-    if case .provider = opinion.who {
+    if opinion.who.isProvider {
       self = .reference
       return
     }
-    let providers = all.filter { other in
-      if case .provider = other.who { other.type == opinion.type } else { false }
-    }.map(\.outcome)
+    let providers = all.filter { $0.who.isProvider && $0.type == opinion.type }.map(\.outcome)
     let known = Set(providers.flatMap(\.addresses))
     let negatives = providers.count { $0 == .noName }
     let hasWord = providers.contains(where: \.isWord)

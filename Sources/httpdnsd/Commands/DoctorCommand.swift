@@ -64,9 +64,7 @@ struct DoctorCommand: ParsableCommand {
   private static let trouble = ExitCode(2)
 
   private func summary(_ name: DomainName, _ findings: [Finding]) -> String {
-    func names(_ findings: [Finding]) -> String {
-      findings.map(\.who).reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }.joined(separator: ", ")
-    }
+    func names(_ findings: [Finding]) -> String { findings.map(\.who).distinct.joined(separator: ", ") }
     let failed = findings.filter { $0.failure != nil }
     let blockers = findings.filter { $0.verdict == .hidden }
     let liars = findings.filter { $0.isTrouble && $0.failure == nil && $0.verdict != .hidden }
@@ -80,7 +78,7 @@ struct DoctorCommand: ParsableCommand {
     }
     guard parts.isEmpty else { return "Problems with \(name): \(parts.joined(separator: "; "))." }
     guard !findings.isEmpty else { return "No upstream can be asked for \(name)." }
-    let providers = findings.filter(\.isOfProvider)
+    let providers = findings.filter(\.opinion.who.isProvider)
     guard providers.isEmpty || !providers.allSatisfy(\.isSilent) else {
       return "\(name) has no answer from \(names(providers)); the table says why."
     }
@@ -116,8 +114,6 @@ struct DoctorCommand: ParsableCommand {
     /// Whether the upstream is a table that is switched off.
     var isSwitchedOff: Bool { opinion.outcome == .switchedOff }
 
-    var isOfProvider: Bool { if case .provider = opinion.who { true } else { false } }
-
     /// Whether the upstream says nothing about the name, which may not be in its list.
     var isSilent: Bool { if case .notListed = opinion.outcome { true } else { false } }
 
@@ -135,12 +131,11 @@ struct DoctorCommand: ParsableCommand {
       + findings.map { [$0.who, "\($0.opinion.type)", $0.ttl, $0.milliseconds, $0.verdict.word, $0.result] }
     for line in TextTable.lines(rows) { print(line) }
     // Both families may have the same one.
-    let sentences = findings.filter { $0.verdict.isSuspicious }.reduce(into: [String]()) { sentences, finding in
-      let sentence = "\(finding.who) \(finding.verdict.sentence(about: name, finding.opinion))"
-      if !sentences.contains(sentence) { sentences.append(sentence) }
+    let sentences = findings.filter { $0.verdict.isSuspicious }.map { finding in
+      "\(finding.who) \(finding.verdict.sentence(about: name, finding.opinion))"
     }
     if !sentences.isEmpty { print("") }
-    for sentence in sentences { print(sentence) }
+    for sentence in sentences.distinct { print(sentence) }
     print("")
     for line in network.lines { print(line) }
     print("route: \(way)")
