@@ -49,7 +49,7 @@ extension Resolver {
     var given = result.result
     switch result.result {
     case .success(var answer):
-      // Without a scope it is for the client's subnet alone, which a cache between has to know (RFC 7871 section 7.3.1).
+      // Without a scope it is for the client's subnet alone, which a cache between has to know (RFC 7871 section 7.3).
       answer.scope = answer.scope ?? fetch.asked.subnetScope
       // LocalDNS's late answer does not replace a provider's.
       let isLateLocal = wasAnswered && result.source.isLocalDNS
