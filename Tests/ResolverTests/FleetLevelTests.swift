@@ -59,7 +59,7 @@ final class FleetScene {
     scenes = providers.enumerated().map { number, provider in
       let local =
         local ? ScriptedLocalDNS(on: loop) { q, _ in .answer(.addresses(q.name, "192.0.2.53", ttl: 60)) } : nil
-      // A cache's seed is odd.
+      // A cache sets the last bit of its seed.
       let seed = testSeed &+ 2 * UInt64(number)
       return ResolverScene(on: loop, [provider], local: local, cacheSeed: seed) { settings in
         settings.routes[0].fleetFingerprint = [UInt8](repeating: 1, count: 32)
