@@ -9,6 +9,9 @@ import TLSTestSupport
 import TestSupport
 import Testing
 
+/// 127.0.77.2, which has the port of every server at 127.0.0.1 free: no other test uses it, not even for clients.
+private let secondHost: UInt32 = 0x7F00_4D02
+
 @Suite(.onBothStacks) struct `A handshake` {
   @Test(arguments: [HTTPServerAddress.Scheme.http, .https])
   func `shows that a server is there, without a request`(_ scheme: HTTPServerAddress.Scheme) throws {
@@ -196,9 +199,9 @@ import Testing
       .send(scheme == .https ? "x" : response("x"))
     }
     defer { server.stop() }
-    let deaf = DeafListener(address: 0x7F00_0002, port: server.port)
+    let deaf = DeafListener(address: secondHost, port: server.port)
     let file = TemporaryFile(Certificates.authority)
-    let results = try withOrigin(server, scheme: scheme, addresses: ["127.0.0.2", "127.0.0.1"]) { options in
+    let results = try withOrigin(server, scheme: scheme, addresses: ["127.0.77.2", "127.0.0.1"]) { options in
       options.caFile = file.path
     } body: { origin in
       // On a busy machine a request may end before its connection begins, which says nothing about the address.
@@ -231,9 +234,9 @@ import Testing
       return .send(response("x"))
     }
     defer { server.stop() }
-    let deaf = DeafListener(address: 0x7F00_0002, port: server.port)
+    let deaf = DeafListener(address: secondHost, port: server.port)
     let file = TemporaryFile(Certificates.authority)
-    let results = try withOrigin(server, scheme: scheme, addresses: ["127.0.0.1", "127.0.0.2"]) { options in
+    let results = try withOrigin(server, scheme: scheme, addresses: ["127.0.0.1", "127.0.77.2"]) { options in
       options.caFile = file.path
     } body: { origin in
       var results = [await origin.get(timeout: longestStep)]
@@ -255,7 +258,7 @@ import Testing
   ) throws -> (others: [String?], own: String?) {
     let server = TestServer { $0.head.hasPrefix("GET /hangs") ? .stall : .send(response("x")) }
     defer { server.stop() }
-    let deaf = DeafListener(address: 0x7F00_0002, port: server.port)
+    let deaf = DeafListener(address: secondHost, port: server.port)
     defer { withExtendedLifetime(deaf) {} }
     return try withOrigin(server, addresses: addresses) { origin in
       let (greedy, other) = (TestOwner(client: 1), TestOwner(client: 2))
@@ -276,12 +279,12 @@ import Testing
   func `leads no other client's request to an address that says nothing, also if none has answered`(
     _ count: Int
   ) throws {
-    let (others, own) = try afterHangingNames(count, addresses: ["127.0.0.1", "127.0.0.2"])
+    let (others, own) = try afterHangingNames(count, addresses: ["127.0.0.1", "127.0.77.2"])
     #expect(others == Array(repeating: "x", count: 6) && own == "x")
   }
 
   @Test func `because its first address is silent goes to the other one at the second try of a client`() throws {
-    let (others, own) = try afterHangingNames(3, addresses: ["127.0.0.2", "127.0.0.1"], isAlive: false)
+    let (others, own) = try afterHangingNames(3, addresses: ["127.0.77.2", "127.0.0.1"], isAlive: false)
     #expect(others[..<2] == [nil, nil] && others[2...].contains("x") && own == "x")
   }
 
@@ -297,11 +300,11 @@ import Testing
   @Test func `goes to no address for good that answers with an error`() throws {
     let server = TestServer { $0.head.hasPrefix("GET /hangs") ? .stall : .send(response("x")) }
     defer { server.stop() }
-    let other = TestServer(address: 0x7F00_0002, port: server.port) { _ in
+    let other = TestServer(address: secondHost, port: server.port) { _ in
       .send("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
     }
     defer { other.stop() }
-    let statuses = try withOrigin(server, addresses: ["127.0.0.1", "127.0.0.2"]) { origin in
+    let statuses = try withOrigin(server, addresses: ["127.0.0.1", "127.0.77.2"]) { origin in
       _ = await origin.get("/hangs", timeout: .milliseconds(200))
       return [await origin.get(timeout: longestStep), await origin.get(timeout: longestStep)].map {
         $0.response?.status
@@ -328,9 +331,9 @@ import Testing
   @Test func `makes the next one begin at another address`() throws {
     let server = TestServer(tls: true, http2: true) { _ in .send("x") }
     defer { server.stop() }
-    let deaf = DeafListener(address: 0x7F00_0002, port: server.port)
+    let deaf = DeafListener(address: secondHost, port: server.port)
     let file = TemporaryFile(Certificates.authority)
-    let (isFirst, second) = try withOrigin(server, scheme: .https, addresses: ["127.0.0.2", "127.0.0.1"]) { options in
+    let (isFirst, second) = try withOrigin(server, scheme: .https, addresses: ["127.0.77.2", "127.0.0.1"]) { options in
       options.caFile = file.path
     } body: { origin in
       let first = await origin.handshake(timeout: .milliseconds(200))
